@@ -1,0 +1,49 @@
+# Two commands do all the set-up: `make demo` and `make test`. Nothing is installed outside .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
+
+.PHONY: demo serve test check bench format clean help
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/.run: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing Reflexio into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e .
+	@touch $@
+
+.venv/.dev: .venv/.run
+	@echo "Installing the development tools into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: .venv/.run ## Start a server, publish conversations, show what was stored, stop
+	@$(BIN)/reflexio demo
+
+serve: .venv/.run ## Start a server on http://127.0.0.1:8081
+	@$(BIN)/reflexio serve
+
+test: .venv/.dev ## Run all tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+check: .venv/.dev ## Style, types, layers, generated code
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python scripts/make_sync_client.py --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: .venv/.dev ## Measure and write bench-report.json
+	@$(BIN)/python -m tests.bench
+
+format: .venv/.dev ## Mend what a tool can mend
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/python scripts/make_sync_client.py
+
+clean: ## Remove all that was made here
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache bench-report.json build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

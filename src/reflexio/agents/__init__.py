@@ -1,0 +1,1 @@
+"""Learning inside one run. Empty until the loop moves in."""

@@ -1,0 +1,1 @@
+"""The SDK: publish, search and manage over HTTP, or in process."""

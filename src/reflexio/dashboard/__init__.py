@@ -1,0 +1,1 @@
+"""Server-rendered pages. Empty until the first page moves in."""

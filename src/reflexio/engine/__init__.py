@@ -1,0 +1,1 @@
+"""Durable execution. Empty until the first workflow moves in."""

@@ -1,0 +1,114 @@
+"""Every error that Reflexio raises on purpose. The class says who must act, the docstring is the message.
+
+ReflexioError
+├─ InvalidRequest          the caller: mend the request
+│  └─ TooLarge             the caller: send less
+├─ NotAuthorised           the caller: send a valid key
+├─ NotFound                the caller: name something that exists
+├─ Conflict                the caller: read the state again
+├─ RateLimited             the caller: wait `retry_after` seconds
+├─ ProviderError           a model or embedding provider
+│  ├─ ProviderRefused      the operator: key or bill
+│  └─ ProviderUnavailable  nobody: wait, it is tried again
+├─ StorageUnavailable      the operator: the database
+│  ├─ StorageNewer         written by a newer Reflexio
+│  ├─ StorageCorrupt       damaged file
+│  ├─ StorageReadOnly      folder or file without write permission
+│  └─ StorageFull          no space left
+├─ ServerUnreachable       the client could not reach the server
+└─ ServerFailed            the server answered with an error of its own
+"""
+
+import inspect
+from typing import Any
+
+
+class ReflexioError(Exception):
+    """Reflexio could not do that."""
+
+    def __init__(self, detail: str = "", /, **values: Any) -> None:
+        message = inspect.cleandoc(type(self).__doc__ or "").format(**values)
+        self.detail = detail
+        self.values = values
+        super().__init__(f"{message} {detail}" if detail else message)
+
+
+class InvalidRequest(ReflexioError):
+    """The request cannot be understood."""
+
+    def __init__(self, detail: str = "", /, *, errors: list[dict[str, Any]] | None = None, **values: Any) -> None:
+        super().__init__(detail, **values)
+        self.errors = errors or []
+
+    def __str__(self) -> str:
+        return self.detail or super().__str__()
+
+
+class TooLarge(InvalidRequest):
+    """The request body is larger than this server takes; send it in parts or raise REFLEXIO_MAX_BODY_BYTES."""
+
+
+class NotAuthorised(ReflexioError):
+    """Authentication required: send `Authorization: Bearer <key>`; `reflexio keys create` makes a key."""
+
+
+class NotFound(ReflexioError):
+    """There is no {what} {id!r}."""
+
+
+class Conflict(ReflexioError):
+    """This conflicts with what is stored."""
+
+    def __str__(self) -> str:
+        return self.detail or super().__str__()
+
+
+class RateLimited(ReflexioError):
+    """Too many requests; try again in {retry_after} s."""
+
+    @property
+    def retry_after(self) -> float:
+        return float(self.values["retry_after"])
+
+
+class ProviderError(ReflexioError):
+    """The provider did not do what was asked."""
+
+
+class ProviderRefused(ProviderError):
+    """The provider refused the key or the bill; check the key and the account."""
+
+
+class ProviderUnavailable(ProviderError):
+    """The provider cannot be reached or is overloaded; this is tried again by itself."""
+
+
+class StorageUnavailable(ReflexioError):
+    """The database cannot be used now; nothing was stored by half, try again."""
+
+
+class StorageNewer(StorageUnavailable):
+    """The database {path!r} was written by a newer Reflexio (schema {found!r}, this one knows up to {known!r});
+    install that version or restore a backup."""
+
+
+class StorageCorrupt(StorageUnavailable):
+    """The database {path!r} is damaged or is not a Reflexio database; restore a backup, or move the file away
+    to start empty. It was not changed."""
+
+
+class StorageReadOnly(StorageUnavailable):
+    """The database {path!r} cannot be written; give this user write permission on its folder or choose another
+    with --data."""
+
+
+class StorageFull(StorageUnavailable):
+    """The disk that holds {path!r} is full; free some space and try again, nothing that was answered is lost."""
+
+
+class ServerUnreachable(ReflexioError):
+    """No Reflexio server answers at {url!r}; start one with `reflexio serve` or set REFLEXIO_URL."""
+
+
+class ServerFailed(ReflexioError):
+    """The server could not answer (HTTP {status})."""

@@ -1,0 +1,1 @@
+"""Implementations of the learner port. Empty until the first one moves in."""

@@ -1,0 +1,1 @@
+"""The MCP server. Empty until the first tool moves in."""

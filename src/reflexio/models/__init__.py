@@ -1,0 +1,1 @@
+"""Frozen values, wire and domain. Old names and shapes are translated here and nowhere else."""

@@ -1,0 +1,1 @@
+"""What the house needs from outside, as Protocols named after the need."""

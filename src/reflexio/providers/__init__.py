@@ -1,0 +1,1 @@
+"""Models and embedders of others, behind our ports."""

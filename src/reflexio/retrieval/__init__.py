@@ -1,0 +1,1 @@
+"""Finding the right learnings and handing them over ready to inject."""

@@ -1,0 +1,1 @@
+"""HTTP: parse, authorise, call the verb."""

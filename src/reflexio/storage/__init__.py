@@ -1,0 +1,1 @@
+"""One schema and one set of statements for every database."""

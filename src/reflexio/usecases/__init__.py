@@ -1,0 +1,1 @@
+"""One verb a file; verbs speak to ports, never to a backend."""
