@@ -1,1 +1,14 @@
-"""The command line."""
+"""The command line: `reflexio serve`, `reflexio keys …`, `reflexio demo`."""
+
+import sys
+
+
+def main() -> None:
+    from reflexio.cli.app import app
+    from reflexio.errors import ReflexioError
+
+    try:
+        app()
+    except ReflexioError as error:
+        sys.stderr.write(f"reflexio: {error}\n")
+        sys.exit(1)

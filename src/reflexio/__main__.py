@@ -1,0 +1,6 @@
+"""`python -m reflexio` is the command line."""
+
+from reflexio.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""`reflexio keys`: make, list and revoke API keys of the database on this machine."""
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from reflexio.ports.clock import SystemClock
+from reflexio.ports.storage import Database
+from reflexio.settings import Settings
+from reflexio.usecases import keys
+
+app = typer.Typer(help="API keys: each one speaks for one organisation.", no_args_is_help=True)
+Data = Annotated[Path | None, typer.Option(help="Folder of the embedded database (~/.reflexio).")]
+T = TypeVar("T")
+
+
+def _with_database(data: Path | None, act: Callable[[Database], Awaitable[T]]) -> T:
+    from reflexio.wiring import open_database
+
+    async def run() -> T:
+        settings = Settings.read()
+        database = await open_database(dataclasses.replace(settings, data=data) if data else settings)
+        try:
+            return await act(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
+
+
+@app.command()
+def create(
+    org: Annotated[str, typer.Option(help="The organisation that the key speaks for.")] = keys.DEFAULT_ORG,
+    label: Annotated[str, typer.Option(help="A note for yourself.")] = "",
+    data: Data = None,
+) -> None:
+    """Make a key and show it, once."""
+    made = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label))
+    typer.echo(made.token)
+    typer.echo(
+        f"Key {made.key.id} of organisation {made.key.org_id!r}. It is not shown again. From now on every call needs a key.",
+        err=True,
+    )
+
+
+@app.command("list")
+def list_keys(data: Data = None) -> None:
+    """Show the valid keys."""
+    for key in _with_database(data, lambda database: database.read_keys(lambda rows: rows.list())):
+        made = datetime.fromtimestamp(key.created_at, UTC).date()
+        typer.echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{made}\t{key.label}")
+
+
+@app.command()
+def revoke(key_id: int, data: Data = None) -> None:
+    """Make a key invalid. A running server follows within two seconds."""
+    _with_database(data, lambda database: keys.revoke(database, SystemClock(), key_id))
+    typer.echo(f"Key {key_id} is revoked.")

@@ -1,0 +1,18 @@
+"""The asynchronous client. The synchronous one in `reflexio.client.sync` is generated from this folder."""
+
+from reflexio.client.aio.interactions import InteractionCalls
+from reflexio.client.aio.session import SessionClient
+from reflexio.client.aio.settings import SettingCalls
+
+__all__ = ["AsyncReflexioClient", "SessionClient"]
+
+
+class AsyncReflexioClient(InteractionCalls, SettingCalls):
+    """Speaks to a Reflexio server.
+
+    Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.
+    """
+
+    def for_session(self, session_id: str) -> SessionClient:
+        """This client, bound to one session."""
+        return SessionClient(self, session_id)

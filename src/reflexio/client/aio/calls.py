@@ -1,0 +1,166 @@
+"""One call to the server: sent, tried again where that is safe, and turned into a value or an error."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from reflexio import errors
+from reflexio.client import answers
+from reflexio.client.background import AsyncBackground, OnError
+from reflexio.client.cache import Cache
+from reflexio.client.endpoint import Endpoint
+
+log = logging.getLogger("reflexio.client")
+A = TypeVar("A", bound=BaseModel)
+
+CONNECT_SECONDS = 5.0
+WAITED_SECONDS = 600.0
+
+
+def zoned(moment: datetime | None) -> datetime | None:
+    """A time without a zone is the caller's local time."""
+    return moment.astimezone() if moment is not None and moment.tzinfo is None else moment
+
+
+class Calls:
+    """The connection that all topics of the client share."""
+
+    def __init__(
+        self,
+        api_key: str = "",
+        url_endpoint: str = "",
+        timeout: float = 60.0,
+        *,
+        fail_open: bool = False,
+        retries: int = 2,
+        on_background_error: OnError | None = None,
+        cache_seconds: float = 600.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Connects when first used.
+
+        `fail_open` answers with nothing instead of raising when memory cannot be reached (calls that an agent
+        makes while it works: publish, read, search). `on_background_error` hears of failed calls that nobody
+        waited for; without it they are logged. `transport` is httpx's seam, for tests and in-process servers.
+        """
+        self.endpoint = Endpoint.find(api_key, url_endpoint)
+        self._fail_open = fail_open
+        self._retries = retries
+        self._timeout = httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+        self._cache = Cache(cache_seconds)
+        self._background = AsyncBackground(on_background_error)
+        self._sleep = asyncio.sleep
+        self._http = httpx.AsyncClient(
+            base_url=self.endpoint.url,
+            headers=self.endpoint.headers,
+            timeout=self._timeout,
+            transport=transport,
+            follow_redirects=False,
+            limits=httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=60),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Finishes the background calls and closes the connection."""
+        await self.flush()
+        await self._http.aclose()
+
+    async def flush(self) -> None:
+        """Waits until every background call has finished."""
+        await self._background.flush()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        answer: type[A],
+        body: BaseModel | dict[str, Any] | None = None,
+        *,
+        params: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        repeatable: bool = True,
+        waited: bool = False,
+    ) -> A:
+        content = body.model_dump_json(exclude_none=True).encode() if isinstance(body, BaseModel) else None
+        request = self._http.build_request(
+            method,
+            path,
+            content=content,
+            json=body if isinstance(body, dict) else None,
+            params={name: value for name, value in (params or {}).items() if value is not None},
+            headers={"Content-Type": "application/json", **(headers or {})},
+            timeout=httpx.Timeout(WAITED_SECONDS, connect=CONNECT_SECONDS) if waited else httpx.USE_CLIENT_DEFAULT,
+        )
+        attempt = 0
+        while True:
+            try:
+                return answers.read(await self._http.send(request), answer)
+            except (errors.ReflexioError, httpx.TransportError) as error:
+                if attempt >= self._retries or not answers.may_repeat(error, repeatable=repeatable):
+                    if isinstance(error, httpx.TransportError):
+                        raise errors.ServerUnreachable(
+                            f"({type(error).__name__}: {error})", url=self.endpoint.url
+                        ) from error
+                    raise
+                await self._sleep(answers.pause(error, attempt))
+                attempt += 1
+
+    async def _gently(self, call: Callable[[], Awaitable[A]], answer: type[A]) -> A:
+        """A call that an agent makes while it works: with `fail_open`, its failure is an empty answer."""
+        try:
+            return await call()
+        except errors.ReflexioError as error:
+            if not self._fail_open:
+                raise
+            log.warning("going on without memory: %s", error)
+            return answers.empty(answer, error)
+
+    async def _cached(
+        self,
+        topic: str,
+        question: str,
+        answer: type[A],
+        call: Callable[[], Awaitable[A]],
+        *,
+        force_refresh: bool,
+    ) -> A:
+        known = None if force_refresh else self._cache.get(topic, question, answer)
+        if known is not None:
+            return known
+        change = self._cache.change(topic)
+        found = await self._gently(call, answer)
+        if getattr(found, "success", True):
+            self._cache.put(topic, question, found, change)
+        return found
+
+    async def _delete(
+        self,
+        path: str,
+        answer: type[A],
+        body: BaseModel | None = None,
+        *,
+        topics: tuple[str, ...] = (),
+        wait: bool,
+    ) -> A | None:
+        """Deletes, and waits for it or not. What is deleted is gone from the cache before and after."""
+        self._cache.forget(*topics)
+
+        async def call() -> A:
+            done = await self._call("DELETE", path, answer, body, repeatable=False)
+            self._cache.forget(*topics)
+            return done
+
+        if wait:
+            return await call()
+        self._background.start(call)
+        return None

@@ -1,0 +1,98 @@
+"""HTTP answers become values or errors here."""
+
+import email.utils
+import random
+import time
+from typing import TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from reflexio import errors
+
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+LONGEST_WAIT = 30.0
+
+
+def _detail(response: httpx.Response) -> str:
+    try:
+        detail = response.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        return response.text[:500]
+    return detail if isinstance(detail, str) else str(detail)
+
+
+def failure(response: httpx.Response) -> errors.ReflexioError:
+    """The error that a response with an error status stands for."""
+    detail = _detail(response)
+    match response.status_code:
+        case 401 | 403:
+            return errors.NotAuthorised(detail)
+        case 404:
+            return errors.NotFound(detail, what="such thing at", id=response.request.url.path)
+        case 409:
+            return errors.Conflict(detail)
+        case 413:
+            return errors.TooLarge(detail)
+        case 400 | 422:
+            return errors.InvalidRequest(detail)
+        case 429:
+            return errors.RateLimited(detail, retry_after=retry_after(response) or 1.0)
+        case status:
+            return errors.ServerFailed(detail, status=status)
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    given = response.headers.get("retry-after", "")
+    if given.replace(".", "", 1).isdigit():
+        return float(given)
+    moment = email.utils.parsedate_to_datetime(given) if given.endswith("GMT") else None
+    return max(0.0, moment.timestamp() - time.time()) if moment else None
+
+
+def may_repeat(error: Exception, *, repeatable: bool) -> bool:
+    """Whether trying again is safe: the call never arrived, was turned away, or may be made twice."""
+    match error:
+        case errors.RateLimited():
+            return True
+        case errors.ServerFailed():
+            return repeatable and error.values["status"] in (502, 503, 504)
+        case httpx.TransportError():
+            return repeatable or isinstance(error, NEVER_SENT)
+        case _:
+            return False
+
+
+def pause(error: Exception, attempt: int) -> float:
+    """Seconds to wait before the next try."""
+    if isinstance(error, errors.RateLimited):
+        return min(error.retry_after, LONGEST_WAIT)
+    return 0.1 * 2.0**attempt * random.uniform(0.5, 1.5)
+
+
+def read(response: httpx.Response, answer: type[A]) -> A:
+    if response.is_error:
+        raise failure(response)
+    try:
+        return answer.model_validate_json(response.content or b"{}")
+    except ValidationError as error:
+        detail = f"{response.request.url} did not answer as a Reflexio server does: {response.text[:200]!r}"
+        raise errors.ServerFailed(detail, status=response.status_code) from error
+
+
+def build(model: type[B], values: dict[str, object]) -> B:
+    """A request from what the caller gave; what was left out takes the model's default."""
+    try:
+        return model.model_validate({name: value for name, value in values.items() if value is not None})
+    except ValidationError as error:
+        found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+        raise errors.InvalidRequest("; ".join(found)) from error
+
+
+def empty(answer: type[A], error: Exception) -> A:
+    """The answer of a memory that cannot be reached: nothing, and why."""
+    said = {name: str(error) for name in ("msg", "message") if name in answer.model_fields}
+    return answer.model_validate({"success": False, **said})

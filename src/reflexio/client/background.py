@@ -1,0 +1,78 @@
+"""Calls that nobody waits for. They are finished before the program ends, and what fails is told."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+log = logging.getLogger("reflexio.client")
+
+OnError = Callable[[Exception], None]
+
+
+def _tell(error: Exception, on_error: OnError | None) -> None:
+    if on_error is None:
+        log.error("a background call failed: %s", error)
+        return
+    try:
+        on_error(error)
+    except Exception:
+        log.exception("the error callback failed on: %s", error)
+
+
+class Background:
+    """Runs calls on a thread of its own; the interpreter waits for them when it exits."""
+
+    def __init__(self, on_error: OnError | None) -> None:
+        self._on_error = on_error
+        self._threads: ThreadPoolExecutor | None = None
+        self._running: set[Future[None]] = set()
+
+    def start(self, call: Callable[[], object]) -> None:
+        # One thread keeps the order in which the caller asked.
+        self._threads = self._threads or ThreadPoolExecutor(1, thread_name_prefix="reflexio-background")
+        future = self._threads.submit(self._run, call)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+
+    def _run(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001  nobody waits, so it is told instead
+            _tell(error, self._on_error)
+
+    def flush(self) -> None:
+        wait(list(self._running))
+
+
+class AsyncBackground:
+    """Runs calls as tasks of the caller's loop, one after the other."""
+
+    def __init__(self, on_error: OnError | None) -> None:
+        self._on_error = on_error
+        self._last: asyncio.Task[None] | None = None
+
+    def start(self, call: Callable[[], Awaitable[object]]) -> None:
+        self._last = asyncio.get_running_loop().create_task(self._run(self._last, call))
+
+    async def _run(self, before: "asyncio.Task[None] | None", call: Callable[[], Awaitable[object]]) -> None:
+        try:
+            if before is not None:
+                await asyncio.wait([before])
+            await call()
+        except asyncio.CancelledError:
+            # The program ends: asyncio cancels its tasks and waits for them once more.
+            await self._once_more(call)
+            raise
+        except Exception as error:  # noqa: BLE001  nobody waits, so it is told instead
+            _tell(error, self._on_error)
+
+    async def _once_more(self, call: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await call()
+        except Exception as error:  # noqa: BLE001  nobody waits, so it is told instead
+            _tell(error, self._on_error)
+
+    async def flush(self) -> None:
+        while self._last is not None and not self._last.done():
+            await asyncio.wait([self._last])

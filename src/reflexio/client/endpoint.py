@@ -1,0 +1,23 @@
+"""Where the server is and which key opens it. The client's own two variables are read here."""
+
+import os
+from dataclasses import dataclass
+
+DEFAULT_URL = "http://127.0.0.1:8081"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Base URL and key: what the caller says, else REFLEXIO_URL and REFLEXIO_API_KEY, else a server on this machine."""
+
+    url: str
+    api_key: str
+
+    @classmethod
+    def find(cls, api_key: str, url_endpoint: str) -> "Endpoint":
+        url = url_endpoint or os.environ.get("REFLEXIO_URL", "") or DEFAULT_URL
+        return cls(url.rstrip("/"), api_key or os.environ.get("REFLEXIO_API_KEY", ""))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}

@@ -1,0 +1,19 @@
+# Generated from client/aio/__init__.py by scripts/make_sync_client.py. Change that file and run `make format`.
+"""The synchronous client."""
+
+from reflexio.client.sync.interactions import InteractionCalls
+from reflexio.client.sync.session import SessionClient
+from reflexio.client.sync.settings import SettingCalls
+
+__all__ = ["ReflexioClient", "SessionClient"]
+
+
+class ReflexioClient(InteractionCalls, SettingCalls):
+    """Speaks to a Reflexio server.
+
+    Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.
+    """
+
+    def for_session(self, session_id: str) -> SessionClient:
+        """This client, bound to one session."""
+        return SessionClient(self, session_id)

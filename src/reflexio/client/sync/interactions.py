@@ -1,0 +1,211 @@
+# Generated from client/aio/interactions.py by scripts/make_sync_client.py. Change that file and run `make format`.
+"""Publishing, browsing and deleting what was said and done."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from reflexio.client.answers import build
+from reflexio.client.sync.calls import Calls, zoned
+from reflexio.models.interaction import (
+    BulkDeleteResponse,
+    ClearUserDataRequest,
+    ClearUserDataResponse,
+    DeleteInteractionRequest,
+    DeleteRequestRequest,
+    DeleteRequestsByIdsRequest,
+    DeleteResponse,
+    DeleteSessionRequest,
+    DeleteSessionResponse,
+    FinalizeSessionRequest,
+    FinalizeSessionResponse,
+    GetInteractionsRequest,
+    GetInteractionsResponse,
+    GetRequestsRequest,
+    GetRequestsResponse,
+    InteractionData,
+    LearningStatusResponse,
+    PublishRequest,
+    PublishResponse,
+)
+
+LEARNED = ("profiles", "agent_playbooks")
+"""Topics of the cache that learning changes."""
+
+
+class InteractionCalls(Calls):
+    def publish_interaction(
+        self,
+        user_id: str,
+        interactions: Sequence[InteractionData | dict[str, Any]],
+        *,
+        source: str = "",
+        agent_version: str = "",
+        session_id: str | None = None,
+        wait_for_response: bool = False,
+        skip_aggregation: bool = False,
+        force_extraction: bool = False,
+        evaluation_only: bool = False,
+        override_learning_stall: bool = False,
+        retrieval_experiment_id: str | None = None,
+        retrieval_experiment_arm: str | None = None,
+        session_finished: bool = False,
+        idempotency_key: str | None = None,
+    ) -> PublishResponse:
+        """Stores turns of a conversation. When this returns they are on disk.
+
+        Without `session_id` one is made and returned. `wait_for_response` also waits for learning. The same
+        `idempotency_key` stores only once; each call has one of its own, so that repeating it on a bad
+        connection is safe.
+        """
+        key = idempotency_key or str(uuid4())
+
+        def call() -> PublishResponse:
+            wanted = build(
+                PublishRequest,
+                {
+                    "user_id": user_id,
+                    "interaction_data_list": interactions,
+                    "source": source,
+                    "agent_version": agent_version,
+                    "session_id": session_id,
+                    "skip_aggregation": skip_aggregation,
+                    "force_extraction": force_extraction,
+                    "evaluation_only": evaluation_only,
+                    "override_learning_stall": override_learning_stall,
+                    "retrieval_experiment_id": retrieval_experiment_id,
+                    "retrieval_experiment_arm": retrieval_experiment_arm,
+                    "session_finished": session_finished,
+                },
+            )
+            return self._call(
+                "POST",
+                "/api/publish_interaction",
+                PublishResponse,
+                wanted,
+                params={"wait_for_response": "true" if wait_for_response else None},
+                headers={"Idempotency-Key": key},
+                waited=wait_for_response,
+            )
+
+        self._cache.forget(*LEARNED)
+        answer = self._gently(call, PublishResponse)
+        self._cache.forget(*LEARNED)
+        return answer
+
+    def finalize_session(self, user_id: str, session_id: str) -> FinalizeSessionResponse:
+        """Says that a session is over, so that its last turns need not wait for more."""
+
+        def call() -> FinalizeSessionResponse:
+            wanted = build(FinalizeSessionRequest, {"user_id": user_id, "session_id": session_id})
+            return self._call("POST", "/api/finalize_session", FinalizeSessionResponse, wanted)
+
+        answer = self._gently(call, FinalizeSessionResponse)
+        self._cache.forget(*LEARNED)
+        return answer
+
+    def get_learning_status(self, request_id: str) -> str:
+        """How far learning from a publish has come: pending, processing, done, failed or not_tracked."""
+        params = {"request_id": request_id}
+        answer = self._call("GET", "/api/learning_status", LearningStatusResponse, params=params)
+        return answer.status
+
+    def get_interactions(
+        self,
+        user_id: str,
+        *,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        top_k: int | None = None,
+        cursor: str | None = None,
+    ) -> GetInteractionsResponse:
+        """A user's turns, newest first. `next_cursor` of the answer leads to the page after it."""
+
+        def call() -> GetInteractionsResponse:
+            asked = build(
+                GetInteractionsRequest,
+                {
+                    "user_id": user_id,
+                    "start_time": zoned(start_time),
+                    "end_time": zoned(end_time),
+                    "top_k": top_k,
+                    "cursor": cursor,
+                },
+            )
+            return self._call("POST", "/api/get_interactions", GetInteractionsResponse, asked)
+
+        return self._gently(call, GetInteractionsResponse)
+
+    def get_all_interactions(self, limit: int = 100, *, cursor: str | None = None) -> GetInteractionsResponse:
+        """Everybody's turns, newest first."""
+
+        def call() -> GetInteractionsResponse:
+            params = {"limit": limit, "cursor": cursor}
+            return self._call("GET", "/api/get_all_interactions", GetInteractionsResponse, params=params)
+
+        return self._gently(call, GetInteractionsResponse)
+
+    def get_requests(
+        self,
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        session_id: str | None = None,
+        source: str | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        top_k: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+    ) -> GetRequestsResponse:
+        """Publishes with their turns, grouped by session, newest first."""
+
+        def call() -> GetRequestsResponse:
+            asked = build(
+                GetRequestsRequest,
+                {
+                    "user_id": user_id,
+                    "request_id": request_id,
+                    "session_id": session_id,
+                    "source": source,
+                    "start_time": zoned(start_time),
+                    "end_time": zoned(end_time),
+                    "top_k": top_k,
+                    "offset": offset,
+                    "cursor": cursor,
+                },
+            )
+            return self._call("POST", "/api/get_requests", GetRequestsResponse, asked)
+
+        return self._gently(call, GetRequestsResponse)
+
+    def delete_interaction(
+        self, user_id: str, interaction_id: int, wait_for_response: bool = False
+    ) -> DeleteResponse | None:
+        which = build(DeleteInteractionRequest, {"user_id": user_id, "interaction_id": interaction_id})
+        return self._delete("/api/delete_interaction", DeleteResponse, which, wait=wait_for_response)
+
+    def delete_request(self, request_id: str, wait_for_response: bool = False) -> DeleteResponse | None:
+        which = build(DeleteRequestRequest, {"request_id": request_id})
+        return self._delete("/api/delete_request", DeleteResponse, which, wait=wait_for_response)
+
+    def delete_session(self, session_id: str, wait_for_response: bool = False) -> DeleteSessionResponse | None:
+        which = build(DeleteSessionRequest, {"session_id": session_id})
+        return self._delete("/api/delete_session", DeleteSessionResponse, which, wait=wait_for_response)
+
+    def delete_requests_by_ids(self, request_ids: Sequence[str]) -> BulkDeleteResponse:
+        which = build(DeleteRequestsByIdsRequest, {"request_ids": list(request_ids)})
+        done = self._delete("/api/delete_requests_by_ids", BulkDeleteResponse, which, wait=True)
+        return done or BulkDeleteResponse()
+
+    def delete_all_interactions(self) -> BulkDeleteResponse:
+        done = self._delete("/api/delete_all_interactions", BulkDeleteResponse, topics=LEARNED, wait=True)
+        return done or BulkDeleteResponse()
+
+    def clear_user_data(self, user_id: str) -> ClearUserDataResponse:
+        """Deletes everything that belongs to one user, and tells how much of each kind that was."""
+        which = build(ClearUserDataRequest, {"user_id": user_id})
+        done = self._call("POST", "/api/clear_user_data", ClearUserDataResponse, which)
+        self._cache.forget(*LEARNED)
+        return done

@@ -1,0 +1,283 @@
+"""What an organisation wants learned, and how. One stored document, every field with a default that is right.
+
+Values are read from models, dicts and the names of earlier releases alike (see `legacy`); attributes can be
+assigned, and what is assigned is validated at once.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    WrapSerializer,
+    model_validator,
+)
+
+from reflexio.models import legacy
+from reflexio.models.shape import Name, NonEmpty, Source
+
+MASK = "**********"
+DEFAULT_PLAYBOOK = "playbook"
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
+Prompt = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000)]
+Sources = Annotated[list[Source] | None, Field(max_length=1000)]
+
+
+def _hidden(value: Any, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value() if (info.context or {}).get("reveal") else MASK
+    return write(value)
+
+
+Secret = Annotated[SecretStr, WrapSerializer(_hidden)]
+"""A text that goes in and never comes out: it is masked whenever it is written, unless the context says `reveal`."""
+
+
+class Setting(BaseModel):
+    """A part of the configuration. Unknown names are errors; names of earlier releases are translated."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+    renamed: ClassVar[dict[str, str]] = {}
+    retired: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate(cls, raw: Any) -> Any:
+        return legacy.translate(raw, renamed=cls.renamed, retired=cls.retired) if isinstance(raw, dict) else raw
+
+
+class ExtractionPreset(StrEnum):
+    """Window and stride that fit a kind of conversation."""
+
+    QUICK_CHAT = "quick_chat"
+    STANDARD = "standard"
+    LONG_FORM = "long_form"
+    HIGH_VOLUME = "high_volume"
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return {"quick_chat": (5, 3), "standard": (10, 8), "long_form": (25, 10), "high_volume": (15, 8)}[self]
+
+
+class ToolUseConfig(Setting):
+    """A tool that the agent has, so that lessons about it can be understood."""
+
+    tool_name: NonEmpty
+    tool_description: NonEmpty
+
+
+class ProfileExtractorConfig(Setting):
+    """What counts as a fact about a user."""
+
+    renamed = legacy.PROFILE_NAMES
+    retired = legacy.PROFILE_RETIRED
+
+    extractor_name: Name = "profile"
+    extraction_definition_prompt: Prompt
+    context_prompt: str | None = None
+    request_sources_enabled: Sources = None
+    allow_manual_trigger: bool = True
+    manual_trigger: bool = False
+
+
+class PlaybookAggregatorConfig(Setting):
+    """When the playbooks of many users become one."""
+
+    renamed = legacy.AGGREGATOR_NAMES
+
+    min_cluster_size: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    reaggregation_trigger_count: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    clustering_similarity: Share | None = None
+    direction_overlap_threshold: Share = 0.6
+
+
+class PlaybookConfig(Setting):
+    """One named type of playbook: what to look for, and what to note about it."""
+
+    renamed = legacy.PLAYBOOK_NAMES
+    retired = legacy.PLAYBOOK_RETIRED
+
+    playbook_name: Name = DEFAULT_PLAYBOOK
+    playbook_definition_prompt: Prompt
+    metadata_definition_prompt: str | None = None
+    context_prompt: str | None = None
+    playbook_aggregator_config: Annotated[
+        PlaybookAggregatorConfig, BeforeValidator(lambda value: {} if value is None else value)
+    ] = PlaybookAggregatorConfig()
+    request_sources_enabled: Sources = None
+    allow_manual_trigger: bool = True
+
+
+class PlaybookOptimizerConfig(Setting):
+    """The search for better wording against the real assistant."""
+
+    enabled: bool = False
+    optimize_agent_playbooks: bool = True
+    optimize_user_playbooks: bool = False
+    auto_update_pending_agent_playbooks: bool = True
+    auto_update_user_playbooks: bool = False
+    max_metric_calls: Positive = 20
+    max_turns: Positive = 4
+    early_stop_score: Share = 0.9
+    reflection_minibatch_size: Positive = 2
+    max_validation_windows: Positive = 2
+    min_commit_windows: Positive = 2
+    min_commit_score: Share = 0.75
+    min_commit_likert: Annotated[int, Field(ge=1, le=5)] = 4
+    use_merge: bool = True
+    max_merge_invocations: Annotated[int, Field(ge=0, le=1_000_000)] = 5
+    reflection_model: str | None = None
+    webhook_url: str | None = None
+    webhook_auth_header: Secret | None = None
+    webhook_timeout_seconds: Positive = 60
+    webhook_max_retries: Annotated[int, Field(ge=0, le=1000)] = 3
+    webhook_backoff_base_seconds: Annotated[float, Field(ge=0.0, le=86_400)] = 1.0
+    assistant_script_path: str | None = None
+    assistant_script_args: list[str] = []
+    scheduler_jitter_seconds: Annotated[float, Field(ge=0.0, le=86_400)] = 1.0
+    cooldown_after_aborts_seconds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 3600
+    abort_cooldown_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+
+    @model_validator(mode="after")
+    def _one_backend(self) -> Self:
+        if self.webhook_url and self.assistant_script_path:
+            raise ValueError("configure webhook_url or assistant_script_path, not both")
+        return self
+
+
+class LLMConfig(Setting):
+    """Which models do the work; what is left out comes from the server's settings."""
+
+    retired = legacy.LLM_RETIRED
+
+    generation_model_name: str | None = None
+    embedding_model_name: str | None = None
+    generation_timeout_seconds: Positive | None = None
+
+
+class ProviderKey(Setting):
+    """A key for one provider, and where it answers if not at its usual address."""
+
+    retired = legacy.PROVIDER_RETIRED
+
+    api_key: Secret | None = None
+    api_base: str | None = None
+
+
+class CustomEndpointConfig(Setting):
+    """Any OpenAI-compatible server."""
+
+    model: NonEmpty
+    api_key: Secret
+    api_base: NonEmpty
+
+
+class APIKeyConfig(Setting):
+    """Keys of this organisation. They are stored, used, and never shown again."""
+
+    custom_endpoint: CustomEndpointConfig | None = None
+    openai: ProviderKey | None = None
+    anthropic: ProviderKey | None = None
+    openrouter: ProviderKey | None = None
+    gemini: ProviderKey | None = None
+    minimax: ProviderKey | None = None
+    deepseek: ProviderKey | None = None
+    dashscope: ProviderKey | None = None
+    zai: ProviderKey | None = None
+    moonshot: ProviderKey | None = None
+    xai: ProviderKey | None = None
+
+
+def _profiles() -> list[ProfileExtractorConfig]:
+    definition = (
+        "Lasting facts about the user that would help to serve them better next time: who they are, what they "
+        "prefer and avoid, what they own, work on or plan, and under which constraints."
+    )
+    return [ProfileExtractorConfig(extraction_definition_prompt=definition)]
+
+
+def _playbooks() -> list[PlaybookConfig]:
+    definition = (
+        "What the agent should do differently, or again, in a situation that will come back: corrections and "
+        "instructions by the user, a way that finally worked after others had failed, an approach the user "
+        "rejected, and what an expert would have answered instead."
+    )
+    return [PlaybookConfig(playbook_definition_prompt=definition)]
+
+
+def _cleared(value: Any) -> Any:
+    return [] if value is None else value
+
+
+class Config(Setting):
+    """The learning settings of one organisation.
+
+    >>> config = Config(window_size=20)
+    >>> config.playbook_configs = [{"playbook_name": "tone", "playbook_definition_prompt": "How to speak"}]
+    >>> config.playbook_configs[0].playbook_name
+    'tone'
+    """
+
+    retired = legacy.ROOT_RETIRED
+
+    agent_context_prompt: str | None = None
+    tool_can_use: Annotated[list[ToolUseConfig], BeforeValidator(_cleared)] = []
+    profile_extractor_configs: Annotated[list[ProfileExtractorConfig], BeforeValidator(_cleared)] = Field(
+        default_factory=_profiles, max_length=100
+    )
+    playbook_configs: Annotated[list[PlaybookConfig], BeforeValidator(_cleared)] = Field(
+        default_factory=_playbooks, max_length=100
+    )
+    extraction_preset: ExtractionPreset | None = None
+    window_size: Annotated[int, Field(gt=0, le=1000)] = 10
+    stride_size: Annotated[int, Field(gt=0, le=1000)] = 8
+    extraction_idle_timeout_seconds: Annotated[int, Field(ge=0, le=31_536_000)] = 60
+    api_key_config: APIKeyConfig | None = None
+    llm_config: LLMConfig | None = None
+    playbook_optimizer_config: PlaybookOptimizerConfig = PlaybookOptimizerConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plural(cls, raw: Any) -> Any:
+        return legacy.pluralise(raw) if isinstance(raw, dict) else raw
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        names = [each.playbook_name for each in self.playbook_configs]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"playbook_configs name {', '.join(map(repr, twice))} more than once")
+        return self
+
+
+class SetConfigResponse(BaseModel):
+    success: bool = True
+    msg: str | None = None
+
+
+class WhoamiResponse(BaseModel):
+    success: bool = True
+    org_id: str
+    storage_type: str | None = None
+    storage_label: str | None = None
+    storage_configured: bool = True
+    message: str = ""
+
+
+class StorageStatsResponse(BaseModel):
+    success: bool = True
+    profile_count: int = 0
+    playbook_count: int = 0
+    interaction_count: int = 0
+    request_count: int = 0
+    oldest_profile_modified: str | None = None
+    newest_profile_modified: str | None = None
+    msg: str | None = None

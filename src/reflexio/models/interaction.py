@@ -1,0 +1,306 @@
+"""What was said and done: the turns of a conversation, and the requests that published them."""
+
+import time
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
+
+from reflexio.models.paging import Cursor
+from reflexio.models.shape import (
+    Answered,
+    Epoch,
+    JsonObject,
+    Moment,
+    Name,
+    NonEmpty,
+    RowId,
+    Sent,
+    Source,
+    Version,
+)
+
+MOST_INTERACTIONS = 1000
+METADATA_HOSTS = {"169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "100.100.100.200"}
+
+
+class UserActionType(StrEnum):
+    """What the user did besides speaking."""
+
+    CLICK = "click"
+    SCROLL = "scroll"
+    TYPE = "type"
+    NONE = "none"
+
+
+class ToolUsed(Sent):
+    """A tool call made during a turn, with its arguments and result as the agent saw them."""
+
+    tool_name: NonEmpty
+    tool_data: JsonObject = {}
+    status: Annotated[str, StringConstraints(max_length=1000)] = ""
+
+
+class Citation(Sent):
+    """A learning that a turn names as its reason."""
+
+    kind: Literal["playbook", "profile", "user_playbook", "agent_playbook"]
+    real_id: Annotated[str, StringConstraints(max_length=1000)]
+    tag: Annotated[str, StringConstraints(max_length=1000)] = ""
+    title: Annotated[str, StringConstraints(max_length=10_000)] = ""
+
+
+class RetrievedLearning(Sent):
+    """A learning that was in the prompt when a turn was made."""
+
+    kind: Literal["profile", "user_playbook", "agent_playbook"]
+    learning_id: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+    exposure_receipt: Annotated[str, StringConstraints(max_length=8192)] | None = None
+    exposure_receipt_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+
+def _image_url(url: str) -> str:
+    if not url:
+        return url
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https", "data"}:
+        raise ValueError("must be an http, https or data URL")
+    if parts.hostname in METADATA_HOSTS:
+        raise ValueError("must not point at a cloud metadata service")
+    return url
+
+
+Body = Annotated[str, StringConstraints(max_length=1_000_000)]
+
+
+def _now() -> int:
+    return int(time.time())
+
+
+class InteractionData(Sent):
+    """One turn as the caller publishes it."""
+
+    created_at: Epoch = Field(default_factory=_now)
+    role: Annotated[str, StringConstraints(max_length=1000)] = "User"
+    content: Body = ""
+    shadow_content: Body = ""
+    expert_content: Body = ""
+    user_action: UserActionType = UserActionType.NONE
+    user_action_description: Annotated[str, StringConstraints(max_length=10_000)] = ""
+    interacted_image_url: Annotated[str, StringConstraints(max_length=2048), AfterValidator(_image_url)] = ""
+    image_encoding: Annotated[str, StringConstraints(max_length=15_000_000)] = ""
+    tools_used: Annotated[list[ToolUsed], Field(max_length=1000)] = []
+    citations: Annotated[list[Citation], Field(max_length=1000)] = []
+    retrieved_learnings: Annotated[list[RetrievedLearning], Field(max_length=1000)] = []
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.user_action is not UserActionType.NONE and not self.user_action_description.strip():
+            raise ValueError("user_action needs a user_action_description")
+        if self.interacted_image_url and self.image_encoding:
+            raise ValueError("give interacted_image_url or image_encoding, not both")
+        return self
+
+    @property
+    def is_empty(self) -> bool:
+        said = self.content, self.shadow_content, self.expert_content
+        shown = self.interacted_image_url, self.image_encoding
+        done = self.tools_used, self.citations, self.retrieved_learnings
+        return not any((*said, *shown, *done)) and self.user_action is UserActionType.NONE
+
+
+class PublishRequest(Sent):
+    """What was said and done, of one user in one session."""
+
+    request_id: Name | None = None
+    user_id: Name
+    interaction_data_list: Annotated[list[InteractionData], Field(min_length=1, max_length=MOST_INTERACTIONS)]
+    source: Source = ""
+    agent_version: Version = ""
+    session_id: Name | None = None
+    session_finished: bool = False
+    skip_aggregation: bool = False
+    force_extraction: bool = False
+    evaluation_only: bool = False
+    override_learning_stall: bool = False
+    retrieval_experiment_id: Name | None = None
+    retrieval_experiment_arm: Literal["treatment", "holdout"] | None = None
+
+    @field_validator("interaction_data_list")
+    @classmethod
+    def _something(cls, turns: list[InteractionData]) -> list[InteractionData]:
+        if all(turn.is_empty for turn in turns):
+            raise ValueError("every interaction is empty: give at least one of them content")
+        return turns
+
+    @model_validator(mode="after")
+    def _one_purpose(self) -> Self:
+        if self.evaluation_only and self.force_extraction:
+            raise ValueError("evaluation_only excludes force_extraction")
+        return self
+
+
+class PublishResponse(Answered):
+    """What became of a publish."""
+
+    success: bool = True
+    message: str = ""
+    warnings: list[str] = []
+    request_id: str | None = None
+    session_id: str | None = None
+    storage_type: str | None = None
+    storage_label: str | None = None
+    profiles_added: int | None = None
+    profiles_updated: int | None = None
+    playbooks_added: int | None = None
+    playbooks_updated: int | None = None
+    learning_status: str | None = None
+    learning_reason: str | None = None
+
+
+class Interaction(Answered):
+    """One stored turn."""
+
+    interaction_id: int = 0
+    user_id: str
+    request_id: str
+    created_at: int
+    role: str = "User"
+    content: str = ""
+    user_action: UserActionType = UserActionType.NONE
+    user_action_description: str = ""
+    interacted_image_url: str = ""
+    shadow_content: str = ""
+    expert_content: str = ""
+    tools_used: list[ToolUsed] = []
+    citations: list[Citation] = []
+    retrieved_learnings: list[RetrievedLearning] = []
+
+
+class Request(Answered):
+    """One stored publish."""
+
+    request_id: str
+    user_id: str
+    created_at: int
+    source: str = ""
+    agent_version: str = ""
+    session_id: str
+    evaluation_only: bool = False
+    session_finished: bool = False
+    skip_aggregation: bool = False
+    force_extraction: bool = False
+    retrieval_experiment_id: str | None = None
+    retrieval_experiment_arm: str | None = None
+
+
+class GetInteractionsRequest(Sent):
+    user_id: Name
+    start_time: Moment | None = None
+    end_time: Moment | None = None
+    top_k: Annotated[int, Field(gt=0)] | None = 30
+    cursor: Cursor | None = None
+
+
+class GetInteractionsResponse(Answered):
+    success: bool = True
+    interactions: list[Interaction] = []
+    msg: str | None = None
+    next_cursor: str | None = None
+
+
+class GetRequestsRequest(Sent):
+    user_id: str | None = None
+    request_id: str | None = None
+    session_id: str | None = None
+    source: Source | None = None
+    start_time: Moment | None = None
+    end_time: Moment | None = None
+    top_k: Annotated[int, Field(gt=0)] | None = 30
+    offset: Annotated[int, Field(ge=0, le=10_000_000)] | None = 0
+    cursor: Cursor | None = None
+
+
+class RequestData(Answered):
+    """A request with its turns, in the order they were said."""
+
+    request: Request
+    interactions: list[Interaction] = []
+
+
+class Session(Answered):
+    session_id: str
+    requests: list[RequestData] = []
+
+
+class GetRequestsResponse(Answered):
+    success: bool = True
+    sessions: list[Session] = []
+    has_more: bool = False
+    msg: str | None = None
+    next_cursor: str | None = None
+
+
+class FinalizeSessionRequest(Sent):
+    user_id: Name
+    session_id: Name
+
+
+class FinalizeSessionResponse(Answered):
+    success: bool = True
+    accepted: bool = False
+    message: str = ""
+
+
+class LearningStatusResponse(Answered):
+    status: Literal["pending", "processing", "done", "failed", "not_tracked"]
+    reason: str | None = None
+
+
+class DeleteInteractionRequest(Sent):
+    user_id: Name
+    interaction_id: RowId
+
+
+class DeleteRequestRequest(Sent):
+    request_id: Name
+
+
+class DeleteSessionRequest(Sent):
+    session_id: Name
+
+
+class DeleteRequestsByIdsRequest(Sent):
+    request_ids: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
+
+
+class DeleteResponse(Answered):
+    success: bool = True
+    message: str = ""
+
+
+class DeleteSessionResponse(Answered):
+    success: bool = True
+    message: str = ""
+    deleted_requests_count: int = 0
+
+
+class BulkDeleteResponse(Answered):
+    success: bool = True
+    deleted_count: int = 0
+    message: str = ""
+
+
+class ClearUserDataRequest(Sent):
+    user_id: Name
+
+
+class ClearUserDataResponse(Answered):
+    success: bool = True
+    deleted_counts: dict[str, int] = {}
+    message: str | None = None
+
+
+def as_turn(turn: "InteractionData | dict[str, Any]") -> InteractionData:
+    return turn if isinstance(turn, InteractionData) else InteractionData.model_validate(turn)

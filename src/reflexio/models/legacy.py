@@ -1,0 +1,141 @@
+"""Names of earlier releases, and what became of them.
+
+A renamed name is read as its new one. A retired name is accepted and dropped, because published clients send
+it with every write; `unused` tells which retired names a caller really set, so that nothing vanishes silently.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+PLAYBOOK_NAMES = {
+    "extractor_name": "playbook_name",
+    "feedback_name": "playbook_name",
+    "extraction_definition_prompt": "playbook_definition_prompt",
+    "feedback_definition_prompt": "playbook_definition_prompt",
+    "aggregation_config": "playbook_aggregator_config",
+    "feedback_aggregator_config": "playbook_aggregator_config",
+}
+PLAYBOOK_RETIRED = frozenset(
+    {"tagging_definition_prompt", "deduplication_config", "window_size_override", "stride_size_override"}
+)
+PROFILE_NAMES = {"profile_content_definition_prompt": "extraction_definition_prompt"}
+PROFILE_RETIRED = frozenset(
+    {
+        "tagging_definition_prompt",
+        "should_extract_profile_prompt_override",
+        "window_size_override",
+        "stride_size_override",
+    }
+)
+AGGREGATOR_NAMES = {
+    "min_feedback_threshold": "min_cluster_size",
+    "refresh_count": "reaggregation_trigger_count",
+    "similarity_threshold": "clustering_similarity",
+}
+LLM_RETIRED = frozenset({"should_run_model_name", "pre_retrieval_model_name"})
+PROVIDER_RETIRED = frozenset({"azure_config"})
+ROOT_RETIRED = frozenset(
+    {
+        "storage_config",
+        "storage_config_test",
+        "agent_success_config",
+        "retrieval_experiment_config",
+        "retrieval_experiment_history",
+        "retrieval_floor",
+        "lineage_gc",
+        "expiry_reclamation",
+        "governance_retention",
+        "pending_tool_call_config",
+        "offline_tuner_config",
+        "skip_should_run_check",
+        "enable_document_expansion",
+        "shadow_mode_enabled",
+        "eval_sample_n_per_stratum",
+        "eval_concurrency_limit",
+        "shadow_comparison_judge_prompt_version",
+    }
+)
+SIZES = {
+    "batch_size": "window_size",
+    "batch_interval": "stride_size",
+    "extraction_window_size": "window_size",
+    "extraction_window_stride": "stride_size",
+}
+PLURALS = {
+    "profile_extractor_config": "profile_extractor_configs",
+    "user_playbook_extractor_config": "playbook_configs",
+    "user_playbook_extractor_configs": "playbook_configs",
+    "agent_feedback_configs": "playbook_configs",
+}
+NAME_KEYS = ("playbook_name", "extractor_name", "feedback_name")
+
+
+def translate(raw: Mapping[str, Any], *, renamed: Mapping[str, str], retired: frozenset[str]) -> dict[str, Any]:
+    """The same settings under today's names. Where old and new are both given, the new one counts."""
+    today = {key: value for key, value in raw.items() if key not in renamed and key not in retired}
+    for old, new in renamed.items():
+        if raw.get(old) is not None:
+            today.setdefault(new, raw[old])
+    return today
+
+
+def pluralise(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Root settings with today's lists. A singular name stands for a list of one; null clears the list."""
+    today = translate(raw, renamed=SIZES, retired=frozenset())
+    for old, new in PLURALS.items():
+        if old in today:
+            value = today.pop(old)
+            today.setdefault(new, [value] if isinstance(value, Mapping) else value or [])
+    return today
+
+
+def singular_first(raw: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes of a client that knows only the singular names.
+
+    Such a client sees the first entry of each list and sends it back with every write. Its entry takes the
+    place of the first one and the others stay, so that an unrelated change never costs a playbook type.
+    """
+    changes = dict(raw)
+    for one in ("profile_extractor_config", "user_playbook_extractor_config"):
+        many = PLURALS[one]
+        if isinstance(changes.get(one), Mapping) and changes.get(many) is None:
+            entry = dict(changes.pop(one))
+            rest = stored.get(many, [])
+            if rest and not any(entry.get(key) for key in NAME_KEYS):
+                key = "extractor_name" if many.startswith("profile") else "playbook_name"
+                entry[key] = rest[0][key]
+            changes[many] = [entry, *rest[1:]]
+    return changes
+
+
+def singulars(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The singular view of the lists, for clients that know only that."""
+    profiles, playbooks = config["profile_extractor_configs"], config["playbook_configs"]
+    view: dict[str, Any] = {
+        "storage_config": None,
+        "profile_extractor_config": profiles[0] if profiles else None,
+        "user_playbook_extractor_config": None,
+    }
+    if playbooks:
+        first = dict(playbooks[0])
+        first["extractor_name"] = first.pop("playbook_name")
+        first["extraction_definition_prompt"] = first.pop("playbook_definition_prompt")
+        first["aggregation_config"] = first.pop("playbook_aggregator_config")
+        view["user_playbook_extractor_config"] = first
+    return view
+
+
+def unused(raw: Mapping[str, Any]) -> list[str]:
+    """Retired settings that the caller gave a value, sorted: they have no effect here."""
+    entries = [raw.get(one) for one in PLURALS] + [raw.get(many) for many in set(PLURALS.values())]
+    lists = [entry if isinstance(entry, list) else [entry] for entry in entries]
+    extractors = [entry for many in lists for entry in many if isinstance(entry, Mapping)]
+    nested = PLAYBOOK_RETIRED | PROFILE_RETIRED
+    found = _given(raw, ROOT_RETIRED) | _given(raw.get("llm_config") or {}, LLM_RETIRED)
+    return sorted(found.union(*(_given(entry, nested) for entry in extractors)))
+
+
+def _given(raw: Any, names: frozenset[str]) -> set[str]:
+    if not isinstance(raw, Mapping):
+        return set()
+    return {name for name in names if raw.get(name) not in (None, [], {}, False, 0)}

@@ -1,0 +1,52 @@
+"""The two shapes that cross the wire, and the field types they share."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+NEVER_EXPIRES = 4_102_444_800
+"""2100-01-01, the wire's word for "never"."""
+LAST_SECOND = 253_402_300_799
+MAX_DEPTH = 32
+
+
+class Sent(BaseModel):
+    """What a caller sends: frozen, and an unknown field is an error that names it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Answered(BaseModel):
+    """What the server answers: frozen; fields of later versions are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max((_depth(v) for v in value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max((_depth(v) for v in value), default=0)
+    return 0
+
+
+def _shallow(value: dict[str, Any]) -> dict[str, Any]:
+    if _depth(value) > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def _seconds(moment: datetime) -> datetime:
+    """A moment without a zone is UTC on the wire; the client sends its local times with their zone."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)]
+Source = Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9._:-]{0,127})?$")]
+Version = Annotated[str, StringConstraints(max_length=1000)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_shallow)]
+Epoch = Annotated[int, Field(ge=0, le=LAST_SECOND)]
+RowId = Annotated[int, Field(gt=0, le=2**63 - 1)]
+Moment = Annotated[datetime, AfterValidator(_seconds)]

@@ -1,0 +1,46 @@
+"""The HTTP application around a running Reflexio."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from reflexio.server import problems
+from reflexio.server.auth import Gate
+from reflexio.server.entry import Entry
+from reflexio.server.limits import Limiter
+from reflexio.server.routes import health, interactions, settings
+from reflexio.settings import Settings
+from reflexio.wiring import Reflexio, build
+
+SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
+
+
+def _install(app: FastAPI, house: Reflexio) -> None:
+    app.state.reflexio = house
+    app.state.gate = Gate(house.database, house.settings.api_key)
+    app.state.limiter = Limiter(house.settings.rate_limits)
+
+
+def create_app(config: Settings) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        house = await build(config)
+        _install(app, house)
+        try:
+            yield
+        finally:
+            await house.close()
+
+    app = FastAPI(title="Reflexio", summary=SUMMARY, version=version("reflexio"), lifespan=lifespan)
+    app.add_middleware(Entry, max_body_bytes=config.max_body_bytes)
+    if config.cors_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
+        )
+    problems.install(app)
+    for module in (health, interactions, settings):
+        app.include_router(module.router)
+    return app

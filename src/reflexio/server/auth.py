@@ -1,0 +1,84 @@
+"""Who is calling. A bearer token names an organisation; without any key only this machine is served."""
+
+import hmac
+import ipaddress
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+
+from reflexio.errors import NotAuthorised
+from reflexio.ports.storage import Database
+from reflexio.usecases.keys import DEFAULT_ORG, digest
+
+REMEMBERED_FOR = 2.0
+"""Seconds that a look at the keys is trusted: a new or revoked key counts after at most that long."""
+MOST_REMEMBERED = 10_000
+FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+
+def is_loopback(host: str) -> bool:
+    name = host.strip("[]").lower()
+    if name in {"localhost", "testserver.localhost"}:
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def is_local(peer: str, headers: Headers) -> bool:
+    """A caller on this machine, and not one whom a proxy or a web page speaks for."""
+    if not is_loopback(peer) or any(name in headers for name in FORWARDED):
+        return False
+    host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    origin = headers.get("origin")
+    return is_loopback(host) and (origin is None or is_loopback(urlsplit(origin).hostname or ""))
+
+
+class Gate:
+    """Answers one question: for which organisation does this call speak?"""
+
+    def __init__(self, database: Database, api_key: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._own = digest(api_key) if api_key else ""
+        self._monotonic = monotonic
+        self._known: dict[str, tuple[float, str | None]] = {}
+        self._any_key: tuple[float, bool] = (-REMEMBERED_FOR, False)
+
+    async def organisation(self, peer: str, headers: Headers) -> str:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            if org := await self._of_token(digest(token.strip())):
+                return org
+            if await self._keys_exist():
+                raise NotAuthorised("This key is not valid here.")
+        elif await self._keys_exist():
+            raise NotAuthorised
+        if not is_local(peer, headers):
+            raise NotAuthorised("Without a key only callers on the same machine are served.")
+        return DEFAULT_ORG
+
+    async def _of_token(self, wanted: str) -> str | None:
+        if self._own and hmac.compare_digest(wanted, self._own):
+            return DEFAULT_ORG
+        now = self._monotonic()
+        looked, org = self._known.get(wanted, (-REMEMBERED_FOR, None))
+        if now - looked >= REMEMBERED_FOR:
+            key = await self._database.read_keys(lambda keys: keys.find(wanted))
+            org = key.org_id if key else None
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[wanted] = (now, org)
+        return org
+
+    async def _keys_exist(self) -> bool:
+        if self._own:
+            return True
+        looked, exist = self._any_key
+        now = self._monotonic()
+        if now - looked >= REMEMBERED_FOR:
+            exist = bool(await self._database.read_keys(lambda keys: keys.list()))
+            self._any_key = (now, exist)
+        return exist

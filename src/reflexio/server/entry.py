@@ -1,0 +1,67 @@
+"""What every call passes before its route: a request id, the caller's organisation, rate limits, the body limit."""
+
+import re
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from reflexio.errors import ReflexioError, TooLarge
+from reflexio.server.auth import Gate
+from reflexio.server.limits import Limiter
+from reflexio.server.problems import as_problem
+
+OPEN = re.compile(r"/|/health(/live|/ready)?|/meta/version|/docs|/redoc|/openapi\.json")
+SAFE_ID = re.compile(r"[\w.:-]{1,128}")
+
+
+class Entry:
+    """ASGI middleware. Health and documentation are open to everybody, all else has a caller."""
+
+    def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
+        self._app = app
+        self._most = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if SAFE_ID.fullmatch(given) else uuid4().hex
+        scope["request_id"] = request_id
+
+        async def stamped(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        try:
+            await self._admit(scope, headers)
+            await self._app(scope, self._bounded(receive, headers), stamped)
+        except ReflexioError as error:
+            await as_problem(error, request_id)(scope, receive, stamped)
+
+    async def _admit(self, scope: Scope, headers: Headers) -> None:
+        if scope["method"] in ("GET", "HEAD", "OPTIONS") and OPEN.fullmatch(scope["path"]):
+            return
+        gate: Gate = scope["app"].state.gate
+        limiter: Limiter = scope["app"].state.limiter
+        peer = scope["client"][0] if scope.get("client") else ""
+        scope["org_id"] = await gate.organisation(peer, headers)
+        limiter.admit(f"{scope['org_id']} {peer}", scope["path"].rpartition("/")[2])
+        if headers.get("content-length", "").isdecimal() and int(headers["content-length"]) > self._most:
+            raise TooLarge
+
+    def _bounded(self, receive: Receive, headers: Headers) -> Receive:
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._most:
+                raise TooLarge
+            return message
+
+        return counted

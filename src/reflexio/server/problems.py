@@ -1,0 +1,117 @@
+"""Errors become HTTP answers here and nowhere else: RFC 9457 problem details, with a `detail` in plain words."""
+
+import logging
+from typing import Any
+
+import orjson
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from reflexio import errors
+
+log = logging.getLogger("reflexio.server")
+
+STATUS: dict[type[errors.ReflexioError], int] = {
+    errors.TooLarge: 413,
+    errors.InvalidRequest: 422,
+    errors.NotAuthorised: 401,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.RateLimited: 429,
+    errors.ProviderRefused: 502,
+    errors.ProviderUnavailable: 503,
+    errors.StorageFull: 507,
+    errors.StorageUnavailable: 503,
+}
+TITLES = {
+    400: "Bad request",
+    401: "Authentication required",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Body too large",
+    422: "Invalid request",
+    429: "Too many requests",
+    500: "Internal error",
+    502: "Provider refused",
+    503: "Unavailable",
+    507: "Disk full",
+}
+
+
+def problem(
+    status: int, detail: str, *, request_id: str = "", headers: dict[str, str] | None = None, **more: Any
+) -> Response:
+    body = {
+        "type": "about:blank",
+        "title": TITLES.get(status, "Error"),
+        "status": status,
+        "detail": detail,
+        "request_id": request_id,
+        **more,
+    }
+    media = "application/problem+json"
+    return Response(orjson.dumps(body), status_code=status, media_type=media, headers=headers)
+
+
+def status_of(error: errors.ReflexioError) -> int:
+    return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+
+
+def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
+    status = status_of(error)
+    headers = {}
+    if isinstance(error, errors.RateLimited):
+        headers["Retry-After"] = str(max(1, round(error.retry_after)))
+    if isinstance(error, errors.NotAuthorised):
+        headers["WWW-Authenticate"] = "Bearer"
+    more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}
+    detail = str(error)
+    if more:
+        detail = f"{detail} {in_words(error.errors)}"  # type: ignore[attr-defined]
+    return problem(status, detail, request_id=request_id, headers=headers, **more)
+
+
+def in_words(found: list[dict[str, Any]]) -> str:
+    words = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:5]]
+    return "; ".join(words) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
+
+
+def _request_id(request: Request) -> str:
+    return str(request.scope.get("request_id", ""))
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, errors.ReflexioError)
+    if status_of(error) >= 500:
+        log.error("%s %s: %s", request.method, request.url.path, error)
+    return as_problem(error, _request_id(request))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # What was sent is not sent back: it may be large, private or not even text.
+    found = [{"loc": list(each["loc"]), "msg": each["msg"], "type": each["type"]} for each in error.errors()]
+    return problem(422, in_words(found), request_id=_request_id(request), errors=found)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers) if error.headers else None
+    return problem(error.status_code, str(error.detail), request_id=_request_id(request), headers=headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    detail = "The server made a mistake. It is in the server's log under this request id."
+    return problem(500, detail, request_id=_request_id(request))
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(errors.ReflexioError, _ours)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)

@@ -1,0 +1,1 @@
+"""HTTP routes: each parses, calls its verb and answers."""

@@ -1,0 +1,31 @@
+"""Is it up, is it ready, which version is it. Open to everybody."""
+
+from importlib.metadata import version
+
+from fastapi import APIRouter
+
+from reflexio.server.parts import House
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/")
+async def root() -> dict[str, str]:
+    return {"name": "Reflexio", "version": version("reflexio"), "documentation": "/docs"}
+
+
+@router.get("/health")
+@router.get("/health/live", operation_id="live")
+async def health() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+@router.get("/health/ready")
+async def ready(house: House) -> dict[str, str]:
+    await house.database.ping()
+    return {"status": "ready"}
+
+
+@router.get("/meta/version")
+async def meta_version() -> dict[str, str]:
+    return {"version": version("reflexio")}

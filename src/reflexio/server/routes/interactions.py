@@ -1,0 +1,109 @@
+"""Publishing, browsing and deleting what was said and done."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+
+from reflexio.models.interaction import (
+    BulkDeleteResponse,
+    ClearUserDataRequest,
+    ClearUserDataResponse,
+    DeleteInteractionRequest,
+    DeleteRequestRequest,
+    DeleteRequestsByIdsRequest,
+    DeleteResponse,
+    DeleteSessionRequest,
+    DeleteSessionResponse,
+    FinalizeSessionRequest,
+    FinalizeSessionResponse,
+    GetInteractionsRequest,
+    GetInteractionsResponse,
+    GetRequestsRequest,
+    GetRequestsResponse,
+    LearningStatusResponse,
+    PublishRequest,
+    PublishResponse,
+)
+from reflexio.models.paging import Cursor
+from reflexio.models.shape import Name
+from reflexio.server.body import JsonRoute
+from reflexio.server.parts import House, OrgStore
+from reflexio.usecases import browse, erase
+from reflexio.usecases import publish as publishing
+
+router = APIRouter(prefix="/api", tags=["interactions"], route_class=JsonRoute)
+
+
+@router.post("/publish_interaction", response_model_exclude_none=True)
+async def publish_interaction(
+    house: House,
+    store: OrgStore,
+    wanted: PublishRequest,
+    wait_for_response: bool = False,
+    idempotency_key: Annotated[str, Header(max_length=255)] = "",
+) -> PublishResponse:
+    return await publishing.publish(
+        house.database,
+        store,
+        house.clock,
+        wanted,
+        idempotency_key=idempotency_key,
+        default_version=house.settings.agent_version,
+    )
+
+
+@router.get("/learning_status", response_model_exclude_none=True)
+async def learning_status(store: OrgStore, request_id: Name) -> LearningStatusResponse:
+    return await publishing.learning_status(store, request_id)
+
+
+@router.post("/finalize_session", response_model_exclude_none=True)
+async def finalize_session(store: OrgStore, wanted: FinalizeSessionRequest) -> FinalizeSessionResponse:
+    return await publishing.finalize_session(store, wanted.user_id, wanted.session_id)
+
+
+@router.post("/get_interactions", response_model_exclude_none=True)
+async def get_interactions(store: OrgStore, asked: GetInteractionsRequest) -> GetInteractionsResponse:
+    return await browse.interactions(store, asked)
+
+
+@router.get("/get_all_interactions", response_model_exclude_none=True)
+async def get_all_interactions(
+    store: OrgStore, limit: Annotated[int, Query(gt=0)] = 100, cursor: Cursor | None = None
+) -> GetInteractionsResponse:
+    return await browse.all_interactions(store, limit, cursor)
+
+
+@router.post("/get_requests", response_model_exclude_none=True)
+async def get_requests(store: OrgStore, asked: GetRequestsRequest) -> GetRequestsResponse:
+    return await browse.requests(store, asked)
+
+
+@router.delete("/delete_interaction")
+async def delete_interaction(store: OrgStore, which: DeleteInteractionRequest) -> DeleteResponse:
+    return await erase.interaction(store, which.user_id, which.interaction_id)
+
+
+@router.delete("/delete_request")
+async def delete_request(store: OrgStore, which: DeleteRequestRequest) -> DeleteResponse:
+    return await erase.request(store, which.request_id)
+
+
+@router.delete("/delete_session")
+async def delete_session(store: OrgStore, which: DeleteSessionRequest) -> DeleteSessionResponse:
+    return await erase.session(store, which.session_id)
+
+
+@router.delete("/delete_requests_by_ids")
+async def delete_requests_by_ids(store: OrgStore, which: DeleteRequestsByIdsRequest) -> BulkDeleteResponse:
+    return await erase.requests(store, which.request_ids)
+
+
+@router.delete("/delete_all_interactions")
+async def delete_all_interactions(store: OrgStore) -> BulkDeleteResponse:
+    return await erase.all_interactions(store)
+
+
+@router.post("/clear_user_data")
+async def clear_user_data(store: OrgStore, which: ClearUserDataRequest) -> ClearUserDataResponse:
+    return await erase.user(store, which.user_id)

@@ -1,0 +1,20 @@
+"""Running the application on a port until it is told to stop."""
+
+import uvicorn
+
+from reflexio.server.app import create_app
+from reflexio.settings import Settings
+
+
+def serve(settings: Settings) -> None:
+    # Proxy headers are not believed: whoever sets one is not a caller on this machine.
+    uvicorn.run(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        log_level=settings.log_level,
+        access_log=settings.log_level == "debug",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=20,
+    )

@@ -1,0 +1,98 @@
+"""Interactions: one row for each turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+
+from reflexio.models.interaction import (
+    Citation,
+    Interaction,
+    InteractionData,
+    Request,
+    RetrievedLearning,
+    ToolUsed,
+    UserActionType,
+)
+from reflexio.models.paging import Listing, Page
+from reflexio.ports.storage import TimeRange
+from reflexio.storage.paging import during, listing
+from reflexio.storage.schema import interactions
+
+# The image itself is left on disk: lists show where a picture was, learning reads it when it needs it.
+FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
+COLUMNS = [interactions.c.id, *(interactions.c[name] for name in FIELDS)]
+LISTS = ("tools_used", "citations", "retrieved_learnings")
+
+
+def _row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
+    lists = {name: [each.model_dump() for each in getattr(turn, name)] or None for name in LISTS}
+    return {
+        "org_id": org_id,
+        "user_id": request.user_id,
+        "request_id": request.request_id,
+        "created_at": turn.created_at,
+        "role": turn.role,
+        "content": turn.content,
+        "shadow_content": turn.shadow_content,
+        "expert_content": turn.expert_content,
+        "user_action": turn.user_action.value,
+        "user_action_description": turn.user_action_description,
+        "interacted_image_url": turn.interacted_image_url,
+        "image_encoding": turn.image_encoding,
+        **lists,
+    }
+
+
+def read_row(row: Any) -> Interaction:
+    values = dict(row._mapping)
+    return Interaction.model_construct(
+        interaction_id=values.pop("id"),
+        user_action=UserActionType(values.pop("user_action")),
+        tools_used=[ToolUsed.model_construct(**each) for each in values.pop("tools_used") or ()],
+        citations=[Citation.model_construct(**each) for each in values.pop("citations") or ()],
+        retrieved_learnings=[
+            RetrievedLearning.model_construct(**each) for each in values.pop("retrieved_learnings") or ()
+        ],
+        **values,
+    )
+
+
+class SqlInteractions:
+    def __init__(self, connection: Connection, org_id: str) -> None:
+        self._connection = connection
+        self._org = org_id
+
+    def _mine(self, user_id: str | None) -> list[ColumnElement[bool]]:
+        mine = [interactions.c.org_id == self._org]
+        return mine if user_id is None else [*mine, interactions.c.user_id == user_id]
+
+    def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
+        self._connection.execute(insert(interactions), [_row(self._org, request, turn) for turn in turns])
+
+    def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
+        query = select(*COLUMNS).where(*self._mine(user_id), *during(interactions.c.created_at, within))
+        return listing(self._connection, query, interactions, page, read_row)
+
+    def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
+        query = (
+            select(*COLUMNS)
+            .where(*self._mine(None), interactions.c.request_id.in_(request_ids))
+            .order_by(interactions.c.id)
+        )
+        return [read_row(row) for row in self._connection.execute(query)]
+
+    def last_of(self, request_id: str) -> int:
+        query = select(func.max(interactions.c.id)).where(*self._mine(None), interactions.c.request_id == request_id)
+        return self._connection.execute(query).scalar_one() or 0
+
+    def remove(self, user_id: str, interaction_id: int) -> int:
+        one = interactions.c.id == interaction_id
+        return self._connection.execute(delete(interactions).where(*self._mine(user_id), one)).rowcount
+
+    def remove_all(self, user_id: str | None = None) -> int:
+        return self._connection.execute(delete(interactions).where(*self._mine(user_id))).rowcount
+
+    def count(self, user_id: str | None = None) -> int:
+        query = select(func.count()).select_from(interactions).where(*self._mine(user_id))
+        return int(self._connection.execute(query).scalar_one())

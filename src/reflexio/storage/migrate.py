@@ -1,0 +1,38 @@
+"""Bringing a database to today's schema, step by step, and never touching one that is newer."""
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from reflexio.errors import StorageCorrupt, StorageNewer
+
+REVISIONS = ("0001",)
+"""All schema versions, oldest first; the last one is today's. A test compares them with the migration files."""
+
+
+def migrate(connection: Connection, path: str) -> None:
+    found = _revision(connection, path)
+    if found == REVISIONS[-1]:
+        return
+    if found is not None and found not in REVISIONS:
+        raise StorageNewer(path=path, found=found, known=REVISIONS[-1])
+    _upgrade(connection)
+
+
+def _revision(connection: Connection, path: str) -> str | None:
+    tables = inspect(connection).get_table_names()
+    if "alembic_version" in tables:
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    if tables:
+        raise StorageCorrupt(path=path)
+    return None
+
+
+def _upgrade(connection: Connection) -> None:
+    # Alembic costs a third of a second to import, and most starts have nothing to migrate.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    command.upgrade(config, "head")

@@ -1,0 +1,124 @@
+"""Requests, interactions, learnings, keys, configuration."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from reflexio.storage.schema import Json
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "configs",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("document", sa.Text(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id"),
+    )
+    op.create_table(
+        "interactions",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("request_id", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("role", sa.Text(), server_default="", nullable=False),
+        sa.Column("content", sa.Text(), server_default="", nullable=False),
+        sa.Column("shadow_content", sa.Text(), server_default="", nullable=False),
+        sa.Column("expert_content", sa.Text(), server_default="", nullable=False),
+        sa.Column("user_action", sa.Text(), server_default="", nullable=False),
+        sa.Column("user_action_description", sa.Text(), server_default="", nullable=False),
+        sa.Column("interacted_image_url", sa.Text(), server_default="", nullable=False),
+        sa.Column("tools_used", Json(), nullable=True),
+        sa.Column("citations", Json(), nullable=True),
+        sa.Column("retrieved_learnings", Json(), nullable=True),
+        sa.Column("image_encoding", sa.Text(), server_default="", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("interactions_by_time", "interactions", ["org_id", "created_at", "id"], unique=False)
+    op.create_index("interactions_of_request", "interactions", ["org_id", "request_id", "id"], unique=False)
+    op.create_index("interactions_of_user", "interactions", ["org_id", "user_id", "created_at", "id"], unique=False)
+    op.create_table(
+        "keys",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("label", sa.Text(), server_default="", nullable=False),
+        sa.Column("prefix", sa.Text(), server_default="", nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("revoked_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("digest"),
+    )
+    op.create_table(
+        "learnings",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=True),
+        sa.Column("user_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("agent_version", sa.Text(), server_default="", nullable=False),
+        sa.Column("name", sa.Text(), server_default="", nullable=False),
+        sa.Column("source", sa.Text(), server_default="", nullable=False),
+        sa.Column("request_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("status", sa.Text(), server_default="", nullable=False),
+        sa.Column("review", sa.Text(), server_default="", nullable=False),
+        sa.Column("content", sa.Text(), server_default="", nullable=False),
+        sa.Column("trigger", sa.Text(), server_default="", nullable=False),
+        sa.Column("rationale", sa.Text(), server_default="", nullable=False),
+        sa.Column("details", Json(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("modified_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("org_id", "kind", "key", name="learnings_once"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("learnings_by_time", "learnings", ["org_id", "kind", "created_at", "id"], unique=False)
+    op.create_index("learnings_of_request", "learnings", ["org_id", "request_id"], unique=False)
+    op.create_index("learnings_of_user", "learnings", ["org_id", "kind", "user_id", "created_at", "id"], unique=False)
+    op.create_table(
+        "receipts",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("fingerprint", sa.Text(), server_default="", nullable=False),
+        sa.Column("answer", sa.Text(), server_default="", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "key"),
+    )
+    op.create_index("receipts_by_age", "receipts", ["created_at"], unique=False)
+    op.create_table(
+        "requests",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("request_id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("session_id", sa.Text(), nullable=False),
+        sa.Column("source", sa.Text(), server_default="", nullable=False),
+        sa.Column("agent_version", sa.Text(), server_default="", nullable=False),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("evaluation_only", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("session_finished", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("skip_aggregation", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("force_extraction", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("retrieval_experiment_id", sa.Text(), nullable=True),
+        sa.Column("retrieval_experiment_arm", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("org_id", "request_id", name="requests_once"),
+    )
+    op.create_index("requests_by_time", "requests", ["org_id", "created_at", "id"], unique=False)
+    op.create_index("requests_of_session", "requests", ["org_id", "session_id", "created_at", "id"], unique=False)
+    op.create_index("requests_of_user", "requests", ["org_id", "user_id", "created_at", "id"], unique=False)
+    op.create_table(
+        "users",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("learned_through", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("unlearned_since", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("published_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "user_id"),
+    )
+    op.create_index("users_unlearned", "users", ["unlearned_since"], unique=False)

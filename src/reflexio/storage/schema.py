@@ -1,0 +1,176 @@
+"""The tables. Every row belongs to an organisation; times are seconds since 1970.
+
+A change here comes with a migration: a test compares the two.
+"""
+
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    false,
+)
+
+metadata = MetaData()
+
+# SQLite counts up by itself only in an INTEGER PRIMARY KEY.
+Id = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Json(TypeDecorator[Any]):
+    """JSON as text, the same bytes on every database."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str | None:
+        return None if value is None else orjson.dumps(value).decode()
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        return None if value is None else orjson.loads(value)
+
+
+def text(name: str, **more: Any) -> Column[str]:
+    return Column(name, Text, nullable=False, server_default="", **more)
+
+
+def seconds(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False, server_default="0")
+
+
+def flag(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False, server_default=false())
+
+
+def org() -> Column[str]:
+    return Column("org_id", Text, nullable=False)
+
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    text("label"),
+    text("prefix"),
+    Column("digest", Text, nullable=False, unique=True),
+    seconds("created_at"),
+    seconds("revoked_at"),
+)
+
+configs = Table(
+    "configs",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    Column("document", Text, nullable=False),
+    seconds("updated_at"),
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    text("fingerprint"),
+    text("answer"),
+    seconds("created_at"),
+    Index("receipts_by_age", "created_at"),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("learned_through", BigInteger, nullable=False, server_default="0"),
+    seconds("unlearned_since"),
+    seconds("published_at"),
+    Index("users_unlearned", "unlearned_since"),
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("request_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("session_id", Text, nullable=False),
+    text("source"),
+    text("agent_version"),
+    seconds("created_at"),
+    flag("evaluation_only"),
+    flag("session_finished"),
+    flag("skip_aggregation"),
+    flag("force_extraction"),
+    Column("retrieval_experiment_id", Text),
+    Column("retrieval_experiment_arm", Text),
+    UniqueConstraint("org_id", "request_id", name="requests_once"),
+    Index("requests_by_time", "org_id", "created_at", "id"),
+    Index("requests_of_user", "org_id", "user_id", "created_at", "id"),
+    Index("requests_of_session", "org_id", "session_id", "created_at", "id"),
+)
+
+interactions = Table(
+    "interactions",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("user_id", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    seconds("created_at"),
+    text("role"),
+    text("content"),
+    text("shadow_content"),
+    text("expert_content"),
+    text("user_action"),
+    text("user_action_description"),
+    text("interacted_image_url"),
+    Column("tools_used", Json),
+    Column("citations", Json),
+    Column("retrieved_learnings", Json),
+    text("image_encoding"),
+    Index("interactions_by_time", "org_id", "created_at", "id"),
+    Index("interactions_of_user", "org_id", "user_id", "created_at", "id"),
+    Index("interactions_of_request", "org_id", "request_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# A learning is a profile, a user playbook or an agent playbook (`kind`). `key` is its public id when that is not
+# the row's own number; `review` is a person's decision about an agent playbook.
+learnings = Table(
+    "learnings",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("kind", Text, nullable=False),
+    Column("key", Text),
+    text("user_id"),
+    text("agent_version"),
+    text("name"),
+    text("source"),
+    text("request_id"),
+    text("status"),
+    text("review"),
+    text("content"),
+    text("trigger"),
+    text("rationale"),
+    Column("details", Json),
+    seconds("created_at"),
+    seconds("modified_at"),
+    seconds("expires_at"),
+    UniqueConstraint("org_id", "kind", "key", name="learnings_once"),
+    Index("learnings_by_time", "org_id", "kind", "created_at", "id"),
+    Index("learnings_of_user", "org_id", "kind", "user_id", "created_at", "id"),
+    Index("learnings_of_request", "org_id", "request_id"),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,125 @@
+"""SQLite: one file, one writer thread, several readers.
+
+WAL lets readers go on while the writer commits; synchronous=FULL makes a commit survive a power cut.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.pool import QueuePool
+
+from reflexio.errors import StorageReadOnly
+from reflexio.ports.storage import Keys, Tx
+from reflexio.storage.faults import explained
+from reflexio.storage.keys import SqlKeys
+from reflexio.storage.migrate import migrate
+from reflexio.storage.tx import SqlTx
+from reflexio.storage.writer import Writer
+
+T = TypeVar("T")
+READERS = 4
+PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "busy_timeout=10000",
+    "cache_size=-16000",
+    "temp_store=MEMORY",
+)
+
+
+def _engine(path: Path, begin: str, *, size: int) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        poolclass=QueuePool,
+        pool_size=size,
+        max_overflow=0,
+        connect_args={"check_same_thread": False, "isolation_level": None},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        # The driver must not begin or commit on its own: transactions are ours.
+        connection.isolation_level = None
+        for pragma in PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+class SqliteStore:
+    def __init__(self, database: "SqliteDatabase", org_id: str) -> None:
+        self._database = database
+        self.org_id = org_id
+
+    async def read(self, fn: Callable[[Tx], T]) -> T:
+        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id)))
+
+    async def write(self, fn: Callable[[Tx], T]) -> T:
+        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id)))
+
+
+class SqliteDatabase:
+    """Every organisation in one file. Made by `open_sqlite`."""
+
+    type = "sqlite"
+
+    def __init__(self, path: Path, writing: Engine, reading: Engine) -> None:
+        self.label = str(path)
+        self._writing = writing
+        self._reading = reading
+        self._writer = Writer(writing, self.label)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
+
+    def of(self, org_id: str) -> SqliteStore:
+        return SqliteStore(self, org_id)
+
+    async def read(self, fn: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._look, fn)
+
+    def _look(self, fn: Callable[[Connection], T]) -> T:
+        with explained(self.label), self._reading.connect() as connection:
+            return fn(connection)
+
+    async def write(self, fn: Callable[[Connection], T]) -> T:
+        result: T = await asyncio.wrap_future(self._writer.submit(fn))
+        return result
+
+    async def read_keys(self, fn: Callable[[Keys], T]) -> T:
+        return await self.read(lambda connection: fn(SqlKeys(connection)))
+
+    async def write_keys(self, fn: Callable[[Keys], T]) -> T:
+        return await self.write(lambda connection: fn(SqlKeys(connection)))
+
+    async def ping(self) -> None:
+        await self.read(lambda connection: connection.execute(text("SELECT 1")))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._writer.close)
+        await asyncio.to_thread(self._readers.shutdown)
+        self._reading.dispose()
+        self._writing.dispose()
+
+
+def open_sqlite(path: Path) -> SqliteDatabase:
+    """Opens or makes the database, brought to today's schema."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            # Conversations are private, and so are keys: nobody else on the machine reads them.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StorageReadOnly(str(error), path=str(path)) from error
+    writing = _engine(path, "BEGIN IMMEDIATE", size=1)
+    with explained(str(path)), writing.begin() as connection:
+        migrate(connection, str(path))
+    return SqliteDatabase(path, writing, _engine(path, "BEGIN", size=READERS))

@@ -1,0 +1,41 @@
+"""One transaction of one organisation, made of the areas it may touch."""
+
+from functools import cached_property
+
+from sqlalchemy import Connection
+
+from reflexio.storage.documents import SqlConfigs, SqlReceipts
+from reflexio.storage.interactions import SqlInteractions
+from reflexio.storage.learnings import SqlLearnings
+from reflexio.storage.requests import SqlRequests
+from reflexio.storage.users import SqlUsers
+
+
+class SqlTx:
+    def __init__(self, connection: Connection, org_id: str) -> None:
+        self._connection = connection
+        self._org = org_id
+
+    @cached_property
+    def requests(self) -> SqlRequests:
+        return SqlRequests(self._connection, self._org)
+
+    @cached_property
+    def interactions(self) -> SqlInteractions:
+        return SqlInteractions(self._connection, self._org)
+
+    @cached_property
+    def users(self) -> SqlUsers:
+        return SqlUsers(self._connection, self._org)
+
+    @cached_property
+    def learnings(self) -> SqlLearnings:
+        return SqlLearnings(self._connection, self._org)
+
+    @cached_property
+    def receipts(self) -> SqlReceipts:
+        return SqlReceipts(self._connection, self._org)
+
+    @cached_property
+    def configs(self) -> SqlConfigs:
+        return SqlConfigs(self._connection, self._org)

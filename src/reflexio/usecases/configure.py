@@ -1,0 +1,93 @@
+"""Configure: the learning settings of an organisation. What is not named keeps its value."""
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from reflexio.errors import InvalidRequest
+from reflexio.models import legacy
+from reflexio.models.config import MASK, Config, ExtractionPreset, SetConfigResponse
+from reflexio.ports.clock import Clock
+from reflexio.ports.storage import Store, Tx
+
+
+def stored(tx: Tx) -> Config:
+    """The configuration in force."""
+    document = tx.configs.get()
+    return Config.model_validate_json(document) if document else Config()
+
+
+def clear(config: Config) -> dict[str, Any]:
+    """The whole document with its secrets, for the database."""
+    return config.model_dump(mode="json", context={"reveal": True})
+
+
+async def get(store: Store) -> dict[str, Any]:
+    """The whole document without its secrets, also under the singular names that published clients know."""
+    config = await store.read(stored)
+    shown = config.model_dump(mode="json")
+    return {**legacy.singulars(shown), **shown}
+
+
+async def change(store: Store, clock: Clock, raw: dict[str, Any]) -> SetConfigResponse:
+    now = clock.now()
+
+    def apply(tx: Tx) -> SetConfigResponse:
+        before = stored(tx)
+        after, notes = changed(before, raw)
+        if after == before and tx.configs.get():
+            return SetConfigResponse(msg="; ".join(["Configuration unchanged", *notes]))
+        tx.configs.put(json.dumps(clear(after)), now)
+        return SetConfigResponse(msg="; ".join(["Configuration saved", *notes]))
+
+    return await store.write(apply)
+
+
+def changed(before: Config, raw: dict[str, Any]) -> tuple[Config, list[str]]:
+    """The configuration with the changes in `raw`, and what its sender should know."""
+    old = clear(before)
+    given = legacy.pluralise(legacy.singular_first(raw, old))
+    changes = {key: value for key, value in given.items() if key not in Config.retired}
+    for key in ("playbook_optimizer_config", "window_size", "stride_size", "extraction_idle_timeout_seconds"):
+        if key in changes and changes[key] is None:
+            changes[key] = Config().model_dump(mode="json")[key]
+    sizes, notes = _sizes(old, changes)
+    try:
+        after = Config.model_validate({**old, **_unmasked(changes, old), **sizes})
+    except ValidationError as error:
+        raise InvalidRequest("The configuration is not valid.", errors=[*map(_plain, error.errors())]) from None
+    if after.stride_size > after.window_size:
+        raise InvalidRequest(
+            f"stride_size ({after.stride_size}) must not be greater than window_size ({after.window_size})."
+        )
+    if unused := legacy.unused(raw):
+        notes.append(f"not used by this server: {', '.join(unused)}")
+    return after, notes
+
+
+def _sizes(old: dict[str, Any], changes: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
+    """Window and stride that follow from a changed preset, or a stride that follows a smaller window."""
+    own = {name for name in ("window_size", "stride_size") if changes.get(name, old[name]) != old[name]}
+    preset = changes.get("extraction_preset")
+    if preset in list(ExtractionPreset) and preset != old["extraction_preset"]:
+        sizes = dict(zip(("window_size", "stride_size"), ExtractionPreset(preset).sizes, strict=True))
+        return {name: size for name, size in sizes.items() if name not in own}, []
+    window = changes.get("window_size", old["window_size"])
+    if own == {"window_size"} and isinstance(window, int) and 0 < window < old["stride_size"]:
+        return {"stride_size": window}, [f"stride_size lowered to {window}, the window"]
+    return {}, []
+
+
+def _unmasked(new: Any, old: Any) -> Any:
+    """What was shown masked and came back so is what it was."""
+    if new == MASK and isinstance(old, str):
+        return old
+    if isinstance(new, dict):
+        known = old if isinstance(old, dict) else {}
+        return {key: _unmasked(value, known.get(key)) for key, value in new.items()}
+    return new
+
+
+def _plain(error: Any) -> dict[str, Any]:
+    return {"loc": list(error["loc"]), "msg": error["msg"], "type": error["type"]}

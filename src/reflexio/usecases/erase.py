@@ -1,0 +1,60 @@
+"""Erase: what is gone is gone everywhere, in one transaction, and never more than was named."""
+
+from collections.abc import Sequence
+
+from reflexio.errors import NotFound
+from reflexio.models.interaction import (
+    BulkDeleteResponse,
+    ClearUserDataResponse,
+    DeleteResponse,
+    DeleteSessionResponse,
+)
+from reflexio.ports.storage import RequestFilter, Store, Tx
+
+
+async def interaction(store: Store, user_id: str, interaction_id: int) -> DeleteResponse:
+    if not await store.write(lambda tx: tx.interactions.remove(user_id, interaction_id)):
+        raise NotFound(f"User {user_id!r} has none of that id.", what="interaction", id=interaction_id)
+    return DeleteResponse(message="Deleted")
+
+
+async def request(store: Store, request_id: str) -> DeleteResponse:
+    if not await store.write(lambda tx: tx.requests.remove(RequestFilter(request_id=request_id))):
+        raise NotFound(what="request", id=request_id)
+    return DeleteResponse(message="Deleted")
+
+
+async def requests(store: Store, request_ids: Sequence[str]) -> BulkDeleteResponse:
+    count = await store.write(lambda tx: tx.requests.remove_ids(request_ids))
+    return BulkDeleteResponse(deleted_count=count, message=f"Deleted {count} request(s)")
+
+
+async def session(store: Store, session_id: str) -> DeleteSessionResponse:
+    count = await store.write(lambda tx: tx.requests.remove(RequestFilter(session_id=session_id)))
+    return DeleteSessionResponse(deleted_requests_count=count, message=f"Deleted {count} request(s)")
+
+
+async def all_interactions(store: Store) -> BulkDeleteResponse:
+    def forget(tx: Tx) -> int:
+        count = tx.interactions.remove_all()
+        tx.requests.remove(RequestFilter())
+        return count
+
+    count = await store.write(forget)
+    return BulkDeleteResponse(deleted_count=count, message=f"Deleted {count} interaction(s)")
+
+
+async def user(store: Store, user_id: str) -> ClearUserDataResponse:
+    """All rows of one user. Agent playbooks stay: they belong to everybody."""
+
+    def forget(tx: Tx) -> dict[str, int]:
+        counts = {
+            "interactions": tx.interactions.remove_all(user_id),
+            "requests": tx.requests.remove(RequestFilter(user_id=user_id)),
+            **tx.learnings.remove_user(user_id),
+        }
+        tx.users.remove(user_id)
+        return counts
+
+    counts = await store.write(forget)
+    return ClearUserDataResponse(deleted_counts=counts, message=f"Deleted {sum(counts.values())} row(s)")

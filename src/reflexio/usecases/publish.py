@@ -1,0 +1,131 @@
+"""Publish: what was said and done is stored, and its user is marked as having something to learn from.
+
+Both happen in one transaction: a crash between them would lose learning silently.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from uuid import uuid4
+
+from reflexio.errors import Conflict, NotFound
+from reflexio.models.interaction import (
+    FinalizeSessionResponse,
+    InteractionData,
+    LearningStatusResponse,
+    PublishRequest,
+    PublishResponse,
+    Request,
+)
+from reflexio.ports.clock import Clock
+from reflexio.ports.storage import Database, Receipt, Store, Tx
+
+DEFAULT_VERSION = "agent-v0"
+
+
+@dataclass(frozen=True)
+class Publish:
+    """A publish ready to be stored."""
+
+    request: Request
+    turns: list[InteractionData]
+    warnings: list[str]
+
+
+def prepare(wanted: PublishRequest, now: int, default_version: str) -> Publish:
+    turns = [turn for turn in wanted.interaction_data_list if not turn.is_empty]
+    empty = len(wanted.interaction_data_list) - len(turns)
+    request = Request(
+        request_id=wanted.request_id or str(uuid4()),
+        user_id=wanted.user_id,
+        created_at=now,
+        source=wanted.source,
+        agent_version=wanted.agent_version or default_version,
+        session_id=wanted.session_id or f"session-{uuid4()}",
+        evaluation_only=wanted.evaluation_only,
+        session_finished=wanted.session_finished,
+        skip_aggregation=wanted.skip_aggregation,
+        force_extraction=wanted.force_extraction,
+        retrieval_experiment_id=wanted.retrieval_experiment_id,
+        retrieval_experiment_arm=wanted.retrieval_experiment_arm,
+    )
+    return Publish(request, turns, [f"{empty} empty interaction(s) were left out"] if empty else [])
+
+
+def _store(tx: Tx, publish: Publish, now: int) -> None:
+    tx.requests.add(publish.request)
+    tx.interactions.add(publish.request, publish.turns)
+    if not publish.request.evaluation_only:
+        tx.users.mark_unlearned(publish.request.user_id, now)
+
+
+def _answer(publish: Publish, database: Database) -> PublishResponse:
+    learning = not publish.request.evaluation_only
+    return PublishResponse(
+        message=f"Stored {len(publish.turns)} interaction(s)",
+        warnings=publish.warnings,
+        request_id=publish.request.request_id,
+        session_id=publish.request.session_id,
+        storage_type=database.type,
+        storage_label=database.label,
+        learning_status="deferred" if learning else "not_tracked",
+        learning_reason="queued" if learning else "not_applicable",
+    )
+
+
+async def publish(
+    database: Database,
+    store: Store,
+    clock: Clock,
+    wanted: PublishRequest,
+    *,
+    idempotency_key: str = "",
+    default_version: str = DEFAULT_VERSION,
+) -> PublishResponse:
+    """Stores the turns. With an idempotency key, a repetition gets the first answer and stores nothing."""
+    now = clock.now()
+    made = prepare(wanted, now, default_version)
+    answer = _answer(made, database)
+    fingerprint = _fingerprint(wanted) if idempotency_key else ""
+
+    def once(tx: Tx) -> PublishResponse:
+        if not idempotency_key:
+            _store(tx, made, now)
+            return answer
+        if first := tx.receipts.get(idempotency_key):
+            if first.fingerprint != fingerprint:
+                raise Conflict(f"The idempotency key {idempotency_key!r} was used for another request.")
+            return PublishResponse.model_validate_json(first.answer)
+        tx.receipts.forget_old(now)
+        tx.receipts.add(idempotency_key, Receipt(fingerprint, answer.model_dump_json()), now)
+        _store(tx, made, now)
+        return answer
+
+    return await store.write(once)
+
+
+def _fingerprint(wanted: PublishRequest) -> str:
+    return hashlib.sha256(wanted.model_dump_json(exclude_unset=True).encode()).hexdigest()
+
+
+async def finalize_session(store: Store, user_id: str, session_id: str) -> FinalizeSessionResponse:
+    if await store.write(lambda tx: tx.requests.finish(user_id, session_id)):
+        return FinalizeSessionResponse(accepted=True, message="The session is finished")
+    return FinalizeSessionResponse(message=f"There is no session {session_id!r} of user {user_id!r}")
+
+
+async def learning_status(store: Store, request_id: str) -> LearningStatusResponse:
+    def look(tx: Tx) -> LearningStatusResponse:
+        request = tx.requests.get(request_id)
+        if request is None:
+            raise NotFound(what="request", id=request_id)
+        if request.evaluation_only:
+            return LearningStatusResponse(status="not_tracked", reason="not_applicable")
+        last = tx.interactions.last_of(request_id)
+        progress = tx.users.progress(request.user_id)
+        if last == 0:
+            return LearningStatusResponse(status="not_tracked", reason="inputs_erased")
+        if progress and progress.learned_through >= last:
+            return LearningStatusResponse(status="done", reason="covered")
+        return LearningStatusResponse(status="pending", reason="queued")
+
+    return await store.read(look)
