@@ -8,6 +8,7 @@ from reflexio.ports.storage import Database
 from reflexio.settings import Settings
 
 DATABASE = "reflexio.db"
+RECEIPTS_KEPT = 7 * 86_400
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,10 @@ class Reflexio:
     settings: Settings
     database: Database
     clock: Clock
+
+    async def tidy(self) -> None:
+        """Removes what nobody will ask for again."""
+        await self.database.forget_receipts(self.clock.now() - RECEIPTS_KEPT)
 
     async def close(self) -> None:
         await self.database.close()

@@ -1,5 +1,7 @@
 """The HTTP application around a running Reflexio."""
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -7,6 +9,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from reflexio.errors import ReflexioError
 from reflexio.server import problems
 from reflexio.server.auth import Gate
 from reflexio.server.entry import Entry
@@ -14,6 +17,8 @@ from reflexio.server.limits import Limiter
 from reflexio.server.routes import health, interactions, settings
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
+
+log = logging.getLogger("reflexio.server")
 
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
 
@@ -24,14 +29,25 @@ def _install(app: FastAPI, house: Reflexio) -> None:
     app.state.limiter = Limiter(house.settings.rate_limits)
 
 
+async def _tidy_hourly(house: Reflexio) -> None:
+    while True:
+        try:
+            await house.tidy()
+        except ReflexioError as error:
+            log.warning("tidying up failed, next try in an hour: %s", error)
+        await asyncio.sleep(3600)
+
+
 def create_app(config: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         house = await build(config)
         _install(app, house)
+        tidying = asyncio.create_task(_tidy_hourly(house))
         try:
             yield
         finally:
+            tidying.cancel()
             await house.close()
 
     app = FastAPI(title="Reflexio", summary=SUMMARY, version=version("reflexio"), lifespan=lifespan)

@@ -15,6 +15,7 @@ from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageReadOnly
 from reflexio.ports.storage import Keys, Tx
+from reflexio.storage.documents import forget_receipts
 from reflexio.storage.faults import explained
 from reflexio.storage.keys import SqlKeys
 from reflexio.storage.migrate import migrate
@@ -99,6 +100,9 @@ class SqliteDatabase:
 
     async def write_keys(self, fn: Callable[[Keys], T]) -> T:
         return await self.write(lambda connection: fn(SqlKeys(connection)))
+
+    async def forget_receipts(self, before: int) -> int:
+        return await self.write(lambda connection: forget_receipts(connection, before))
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.execute(text("SELECT 1")))
