@@ -21,7 +21,7 @@ FIRST_CHUNK, LARGEST_CHUNK = 256, 65_536
 # Below this many rows scoring every one costs no more than the first pass.
 SCORED_OUTRIGHT = 4_000
 # Rows rescored in the first pass, by rows asked for. Measured on real and on clustered embeddings: see
-# tests/bench/vector_speed.py. Ten rows need some 500 for a recall of .99, so 2,000 leave room for other models.
+# tests/bench/vector_speed.py. Ten rows need some 500 for a recall of .99, 2,000 leave room.
 LEAST_RESCORED, RESCORED_FOR_ONE = 2_000, 20
 # Dead slots are dropped when they outnumber the living, and there are enough of them to matter.
 WORTH_COMPACTING = 1_024
