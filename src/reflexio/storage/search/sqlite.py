@@ -1,4 +1,4 @@
-"""The words of rows in SQLite: one clustered table to read a user's rows from, one FTS5 table to find rows by.
+"""The words of rows in SQLite: a clustered table to read a user's rows from, an FTS5 table to find rows by.
 
 FTS5's bm25() is not used: it counts the rows of every tenant for each query (20 ms for one user among a
 million rows, seconds for all) and lets one org's rows move the ranking of another's.
@@ -30,15 +30,15 @@ _TABLES = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS {words}_fts"
     " USING fts5(scope, tokens, content='', detail=column, tokenize='ascii')",
 )
-_READ = "SELECT group_concat(id), group_concat(tokens || '{end}', '') FROM {words} WHERE "
-_OF_USER = _READ + "user_scope = ?"
-_OF_EVERYONE = _READ + "scope = ?"
-_AMONG = _READ + "id IN (SELECT value FROM json_each(?)) AND ? IN (scope, user_scope)"
+_READ = "SELECT group_concat(id), group_concat(tokens || '{end}', '') FROM {words}"
+_OF_USER = _READ + " WHERE user_scope = ?"
+_OF_EVERYONE = _READ + " WHERE scope = ?"
+_AMONG = _READ + " WHERE id IN (SELECT value FROM json_each(?)) AND ? IN (scope, user_scope)"  # noqa: S608 (nothing of a caller is in it)
 _HOLDING = (
     "SELECT group_concat(rowid) FROM"
     " (SELECT rowid FROM {words}_fts WHERE {words}_fts MATCH ? ORDER BY rowid LIMIT ?)"
 )
-_HOLDING_NEWEST = _HOLDING.replace("ORDER BY rowid", "ORDER BY rowid DESC")
+_HOLDING_NEWEST = _HOLDING.replace("BY rowid", "BY rowid DESC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class WordTables:
         self._count(entries, 1)
 
     def delete(self, entries: Sequence[Entry]) -> None:
-        # A contentless table forgets a row by being told what was in it; SQLite before 3.43 knows no other way.
+        # A contentless table forgets a row by being told what was in it: the only way before SQLite 3.43.
         self._run(
             "INSERT INTO {words}_fts ({words}_fts, rowid, scope, tokens) VALUES ('delete', ?, ?, ?)",
             [e.listed for e in entries],
@@ -125,7 +125,7 @@ class WordTables:
 
     def _counted(self, statement: str, values: tuple[str, ...], wanted: Sequence[str]) -> tuple[Ids, Counted]:
         # One string for all rows: a thousand small ones would cost more than all that is done with them.
-        ids, tokens = self._run(statement, values).all()[0]._tuple()
+        ((ids, tokens),) = self._run(statement, values)
         return _parsed(ids), Counted.of(tokens or "", numbers(wanted))
 
     def _ids(self, statement: str, term: str, scope: str | None, most: int) -> Ids:

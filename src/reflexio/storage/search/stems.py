@@ -19,11 +19,11 @@ _SECOND = {
     "biliti": "ble", "logi": "log",
 }  # fmt: skip
 _THIRD = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_FOURTH = dict.fromkeys(
-    ["al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism"]
-    + ["ate", "iti", "ous", "ive", "ize"],
-    "",
-)
+_FOURTH = {
+    "al": "", "ance": "", "ence": "", "er": "", "ic": "", "able": "", "ible": "", "ant": "", "ement": "",
+    "ment": "", "ent": "", "ion": "", "ou": "", "ism": "", "ate": "", "iti": "", "ous": "", "ive": "",
+    "ize": "",
+}  # fmt: skip
 
 
 def _longest_ending(endings: dict[str, str]) -> re.Pattern[str]:

@@ -14,6 +14,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexio.storage.search.function_words import FUNCTION_WORDS
 from reflexio.storage.search.stems import stem
 
 ROW_END = "-------\n"  # as wide as a token with its blank, and no token
@@ -56,7 +57,8 @@ def terms(text: str) -> list[str]:
 def query_terms(query: str) -> list[str]:
     """The different words to search for. Of an endless query the beginning and the end are read."""
     read = query if len(query) <= 2 * _READ else f"{query[:_READ]} {query[-_READ:]}"
-    return list(dict.fromkeys(terms(read)))[:_MOST_TERMS]
+    different = dict.fromkeys(terms(read))
+    return sorted(different, key=FUNCTION_WORDS.__contains__)[:_MOST_TERMS]
 
 
 def _folded(text: str) -> str:

@@ -2,12 +2,13 @@
 
 The database is the truth and this a copy to search in: it is rebuilt at start and never asked what exists.
 Rows are kept in half precision for exact scores and as sign bits for a first pass over many. A row is written
-to a fresh slot and then made known, never changed in place, so that readers need no lock.
+to a fresh slot and then made known, never changed in place, so that readers do not wait for writers.
 """
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,8 @@ from reflexio.errors import ProviderError
 
 Ids = NDArray[np.int64]
 Scores = NDArray[np.float32]
+Slots = NDArray[np.int64]
+Within = Collection[int] | Ids
 
 FIRST_CHUNK, LARGEST_CHUNK = 256, 65_536
 # Below this many rows scoring every one costs no more than the first pass.
@@ -74,38 +77,26 @@ class VectorIndex:
             self._compact()
 
     def nearest(
-        self,
-        query: ArrayLike,
-        k: int,
-        *,
-        user: str | None = None,
-        within: Collection[int] | Ids | None = None,
+        self, query: ArrayLike, k: int, *, user: str | None = None, within: Within | None = None
     ) -> Nearest:
         """The `k` nearest rows: of everyone, of one user, or of the ids named by `within`."""
-        if k <= 0:
-            return _NOTHING
-        return next(self.batches(query, k, user=user, within=within), _NOTHING)
+        return _NOTHING if k <= 0 else next(self.batches(query, k, user=user, within=within), _NOTHING)
 
     def batches(
-        self,
-        query: ArrayLike,
-        size: int,
-        *,
-        user: str | None = None,
-        within: Collection[int] | Ids | None = None,
+        self, query: ArrayLike, size: int, *, user: str | None = None, within: Within | None = None
     ) -> Iterator[Nearest]:
         """The same rows in batches of `size`, then ever larger ones, until there are no more.
 
-        For a caller that filters in the database: what the first batch computed is kept for the next.
+        For a caller that filters in the database: what the first batch computed is kept for the next. Later
+        batches see the rows as they were at the first.
         """
         target = _checked([np.asarray(query)], self.dimensions)[0].astype(np.float32)
-        shelf = self._shelf
-        chosen = shelf.chosen(user, within)
-        if chosen is None and shelf.used > SCORED_OUTRIGHT:
-            yield from _coarse_to_fine(shelf, target, size)
+        view, chosen = self._shelf.choose(user, within)
+        if chosen is None and view.used > SCORED_OUTRIGHT:
+            yield from _coarse_to_fine(view, target, size)
         else:
-            slots = np.arange(shelf.used) if chosen is None else chosen
-            yield from _growing(shelf.ranked(slots, shelf.score(slots, target)), size)
+            slots = np.arange(view.used) if chosen is None else chosen
+            yield from _growing(view.nearest(slots, target), size)
 
     def _compact(self) -> None:
         if (dead := self._shelf.used - len(self._shelf.slots)) > WORTH_COMPACTING and dead > len(self):
@@ -114,7 +105,10 @@ class VectorIndex:
 
 @dataclass(slots=True)
 class _Chunk:
-    """A run of slots. `bits` is kept word by word, so that one word of all rows lies together."""
+    """A run of slots. `bits` is kept word by word, so that one word of all rows lies together.
+
+    Slots that were handed to readers never change, except that `alive` is exchanged for another array.
+    """
 
     start: int
     rows: NDArray[np.float16]
@@ -129,7 +123,7 @@ class _Chunk:
             np.empty((size, dimensions), np.float16),
             np.empty((-(-dimensions // 64), size), np.uint64),
             np.empty(size, np.int64),
-            np.zeros(size, np.bool_),
+            np.ones(size, np.bool_),
         )
 
     @property
@@ -137,145 +131,142 @@ class _Chunk:
         return self.start + len(self.ids)
 
 
-@dataclass(slots=True)
-class _Shelf:
-    dimensions: int
-    chunks: list[_Chunk] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    slots: dict[int, int] = field(default_factory=dict)
-    of_user: dict[str, list[NDArray[np.int64]]] = field(default_factory=dict)
-    used: int = 0
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The rows as they were at one moment, whatever is written meanwhile."""
 
-    def append(self, ids: Ids, users: Sequence[str], rows: NDArray[np.float16]) -> None:
-        first, at = self.used, 0
-        while at < len(ids):
-            chunk = self._chunk_with_room(first + at)
-            part = slice(at, min(len(ids), at + chunk.end - first - at))
-            here = slice(first + at - chunk.start, first + part.stop - chunk.start)
-            chunk.rows[here], chunk.ids[here] = rows[part], ids[part]
-            chunk.bits[:, here] = _sign_bits(rows[part]).T
-            at = part.stop
-        self._make_known(ids, users, first)
+    chunks: tuple[_Chunk, ...]
+    alive: tuple[NDArray[np.bool_], ...]
+    used: int
 
-    def _chunk_with_room(self, slot: int) -> _Chunk:
-        if not self.chunks or slot >= self.chunks[-1].end:
-            size = min(max(slot, FIRST_CHUNK), LARGEST_CHUNK)
-            self.chunks.append(_Chunk.empty(slot, size, self.dimensions))
-            self.starts.append(slot)
-        return self.chunks[-1]
+    def nearest(self, slots: Slots, target: NDArray[np.float32]) -> Nearest:
+        """The living among ascending slots, best first."""
+        ids, scores = [_NOTHING.ids], [_NOTHING.scores]
+        for chunk, alive, (low, high) in zip(self.chunks, self.alive, self._edges(slots), strict=True):
+            here = slots[low:high] - chunk.start
+            here = here[alive[here]]
+            ids.append(chunk.ids[here])
+            # Converting a few thousand at a time keeps the copy in the processor's cache.
+            for at in range(0, len(here), 4_096):
+                scores.append(chunk.rows[here[at : at + 4_096]].astype(np.float32) @ target)
+        return _ranked(np.concatenate(ids), np.concatenate(scores))
 
-    def _make_known(self, ids: Ids, users: Sequence[str], first: int) -> None:
-        # The order matters to readers: alive before counted, counted before named, and only then the old
-        # version of a replaced row dies. In between a reader may see both and keeps one.
-        fresh = np.arange(first, first + len(ids))
-        for chunk, here, _ in self._by_chunk(fresh):
-            chunk.alive[here] = True
-        self.used = first + len(ids)
-        known = ids.tolist()
-        replaced = [self.slots[row] for row in known if row in self.slots]
-        latest = dict(zip(known, fresh.tolist(), strict=True))
-        if len(latest) < len(known):
-            replaced += list(set(fresh.tolist()).difference(latest.values()))
-        self.slots.update(latest)
-        for user, slots in _grouped(users, first).items():
-            # A new list, as a reader may be joining the old one.
-            self.of_user[user] = [*self._joined(user), slots] if user in self.of_user else [slots]
-        self._bury(replaced)
-
-    def _joined(self, user: str) -> list[NDArray[np.int64]]:
-        parts = self.of_user[user]
-        return [np.concatenate(parts)] if len(parts) > 8 else parts
-
-    def forget(self, ids: Collection[int]) -> None:
-        self._bury([slot for row in ids if (slot := self.slots.pop(int(row), -1)) >= 0])
-
-    def _bury(self, slots: Collection[int]) -> None:
-        for chunk, here, _ in self._by_chunk(np.array(sorted(slots), np.int64)):
-            chunk.alive[here] = False
-
-    def chosen(self, user: str | None, within: Collection[int] | Ids | None) -> NDArray[np.int64] | None:
-        """The slots to score, or None for all of them."""
-        mine = None if user is None else np.concatenate(self.of_user.get(user, [_NO_SLOTS]))
-        if within is None:
-            return mine
-        rows = within.tolist() if isinstance(within, np.ndarray) else within
-        named = np.array([slot for row in rows if (slot := self.slots.get(int(row), -1)) >= 0], np.int64)
-        return np.unique(named) if mine is None else np.intersect1d(named, mine)
-
-    def score(self, slots: NDArray[np.int64], target: NDArray[np.float32]) -> Scores:
-        scores = np.empty(len(slots), np.float32)
-        for chunk, here, part in self._by_chunk(slots):
-            # A long run of neighbours is read where it lies; converting in steps keeps the copy small.
-            for low in range(0, len(here), 4_096):
-                some = here[low : low + 4_096]
-                scores[part][low : low + 4_096] = chunk.rows[some].astype(np.float32) @ target
-        return scores
-
-    def ranked(self, slots: NDArray[np.int64], scores: Scores) -> Nearest:
-        """Best first; the dead are left out, and of two versions of a row the later stays."""
-        ids, alive = np.empty(len(slots), np.int64), np.empty(len(slots), np.bool_)
-        for chunk, here, part in self._by_chunk(slots):
-            ids[part], alive[part] = chunk.ids[here], chunk.alive[here]
-        ids, scores, slots = ids[alive], scores[alive], slots[alive]
-        order = np.lexsort((-slots, ids, -scores))
-        ids, scores = ids[order], scores[order]
-        if len(np.unique(ids)) < len(ids):
-            ids, scores = _first_of_each(ids, scores)
-        return Nearest(ids, scores)
-
-    def _by_chunk(self, slots: NDArray[np.int64]) -> Iterator[tuple[_Chunk, NDArray[np.int64], slice]]:
-        """Ascending slots as (chunk, positions in it, which of the slots these are)."""
-        edges = np.searchsorted(slots, self.starts)
-        for chunk, low, high in zip(self.chunks, edges, [*edges[1:], len(slots)], strict=False):
-            if low < high:
-                yield chunk, slots[low:high] - chunk.start, slice(int(low), int(high))
+    def _edges(self, slots: Slots) -> list[tuple[int, int]]:
+        edges = np.searchsorted(slots, [*(chunk.start for chunk in self.chunks), self.used]).tolist()
+        return list(pairwise(edges))
 
     def distances(self, bits: NDArray[np.uint64]) -> NDArray[np.uint16]:
         """How many signs of each slot differ from those of the query; the dead are farthest."""
-        used, words = self.used, len(bits)
-        counts = np.empty(used, np.uint16)
-        for chunk in self.chunks:
-            if (size := min(chunk.end, used) - chunk.start) <= 0:
-                break
-            here = counts[chunk.start : chunk.start + size]
-            np.bitwise_count(chunk.bits[0, :size] ^ bits[0], out=here, casting="unsafe")
-            for word in range(1, words):
+        counts = np.empty(self.used, np.uint16)
+        for chunk, alive in zip(self.chunks, self.alive, strict=True):
+            here = counts[chunk.start : chunk.end]
+            size = len(here)
+            here[:] = np.bitwise_count(chunk.bits[0, :size] ^ bits[0])
+            for word in range(1, len(bits)):
                 here += np.bitwise_count(chunk.bits[word, :size] ^ bits[word])
-            here[~chunk.alive[:size]] = 64 * words + 1
+            here[~alive[:size]] = 64 * len(bits) + 1
         return counts
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Where rows are and whose. Written by one at a time; `publishing` is held for moments only."""
+
+    dimensions: int
+    chunks: list[_Chunk] = field(default_factory=list)
+    slots: dict[int, int] = field(default_factory=dict)
+    of_user: dict[str, list[Slots]] = field(default_factory=dict)
+    used: int = 0
+    publishing: threading.Lock = field(default_factory=threading.Lock)
+
+    def choose(self, user: str | None, within: Within | None) -> tuple[_View, Slots | None]:
+        """The rows as they are now and which of them to score, in ascending order; None for all."""
+        with self.publishing:
+            view = _View(tuple(self.chunks), tuple(chunk.alive for chunk in self.chunks), self.used)
+            mine = self.of_user.get(user, [_NO_SLOTS]) if user is not None else None
+            named = None if within is None else [self.slots.get(int(row), -1) for row in within]
+        owned = None if mine is None else np.concatenate(mine)
+        if named is None:
+            return view, owned
+        known = np.unique(np.array(named, np.int64))
+        known = known[known >= 0]
+        return view, known if owned is None else np.intersect1d(known, owned)
+
+    def append(self, ids: Ids, users: Sequence[str], rows: NDArray[np.float16]) -> None:
+        first, at, chunks = self.used, 0, list(self.chunks)
+        while at < len(ids):
+            chunk = self._with_room(chunks, first + at)
+            stop = min(len(ids), chunk.end - first)
+            here = slice(first + at - chunk.start, first + stop - chunk.start)
+            chunk.rows[here], chunk.ids[here] = rows[at:stop], ids[at:stop]
+            chunk.bits[:, here] = _sign_bits(rows[at:stop]).T
+            at = stop
+        places = dict(zip(ids.tolist(), range(first, first + len(ids)), strict=True))
+        repeated = set(range(first, first + len(ids))).difference(places.values())
+        owned = _grouped(users, first)
+        with self.publishing:
+            replaced = [self.slots[row] for row in places if row in self.slots]
+            self.chunks, self.used = chunks, first + len(ids)
+            self.slots.update(places)
+            for user, slots in owned.items():
+                self.of_user[user] = [*_joined(self.of_user.get(user, [])), slots]
+            self._bury([*replaced, *repeated])
+
+    def _with_room(self, chunks: list[_Chunk], slot: int) -> _Chunk:
+        if not chunks or slot >= chunks[-1].end:
+            size = min(max(slot, FIRST_CHUNK), LARGEST_CHUNK)
+            chunks.append(_Chunk.empty(slot, size, self.dimensions))
+        return chunks[-1]
+
+    def forget(self, ids: Collection[int]) -> None:
+        with self.publishing:
+            self._bury([slot for row in ids if (slot := self.slots.pop(int(row), -1)) >= 0])
+
+    def _bury(self, dead: Collection[int]) -> None:
+        slots = np.array(sorted(dead), np.int64)
+        for chunk in self.chunks:
+            low, high = np.searchsorted(slots, [chunk.start, chunk.end])
+            if low < high:
+                # Another array, because readers hold the old one.
+                alive = chunk.alive.copy()
+                alive[slots[low:high] - chunk.start] = False
+                chunk.alive = alive
 
     def without_the_dead(self) -> "_Shelf":
         fresh = _Shelf(self.dimensions)
-        owner = {int(slot): user for user, parts in self.of_user.items() for part in parts for slot in part}
-        living = np.array(sorted(self.slots.values()), np.int64)
-        for chunk, here, part in self._by_chunk(living):
-            users = [owner[slot] for slot in living[part].tolist()]
-            fresh.append(chunk.ids[here], users, chunk.rows[here])
+        owner = {
+            slot: user for user, parts in self.of_user.items() for part in parts for slot in part.tolist()
+        }
+        for chunk in self.chunks:
+            here = np.flatnonzero(chunk.alive[: self.used - chunk.start])
+            fresh.append(
+                chunk.ids[here], [owner[slot] for slot in (here + chunk.start).tolist()], chunk.rows[here]
+            )
         return fresh
 
 
-_NO_SLOTS: NDArray[np.int64] = np.empty(0, np.int64)
+_NO_SLOTS: Slots = np.empty(0, np.int64)
 _NOTHING = Nearest(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
-def _coarse_to_fine(shelf: _Shelf, target: NDArray[np.float32], size: int) -> Iterator[Nearest]:
+def _coarse_to_fine(view: _View, target: NDArray[np.float32], size: int) -> Iterator[Nearest]:
     """Rank by signs, rescore the front of that ranking exactly, and go on from there when asked for more."""
-    distances = shelf.distances(_sign_bits(target[None, :])[0])
-    farthest = int(64 * len(_sign_bits(target[None, :])[0]))
-    so_far = np.bincount(distances, minlength=farthest + 2)[: farthest + 1].cumsum()
-    reached, given = -1, 0
-    pool = _NOTHING
-    while given < so_far[-1]:
-        depth = max(LEAST_RESCORED, RESCORED_FOR_ONE * (given + size))
-        limit = min(int(np.searchsorted(so_far, depth)), farthest)
+    bits = _sign_bits(target[None, :])[0]
+    distances = view.distances(bits)
+    farthest = 64 * len(bits)
+    within = np.bincount(distances, minlength=farthest + 2)[: farthest + 1].cumsum()
+    reached, given, pool = -1, 0, _NOTHING
+    while given < within[-1]:
+        limit = min(
+            int(np.searchsorted(within, max(LEAST_RESCORED, RESCORED_FOR_ONE * (given + size)))), farthest
+        )
         if limit > reached:
             slots = np.flatnonzero(
-                (distances > reached) & (distances <= limit) if reached >= 0 else distances <= limit
+                (distances <= limit) & (distances > reached) if given else distances <= limit
             )
-            pool = _merged(pool, shelf.ranked(slots, shelf.score(slots, target)))
+            fresh = view.nearest(slots, target)
+            pool = _ranked(np.concatenate((pool.ids, fresh.ids)), np.concatenate((pool.scores, fresh.scores)))
             reached = limit
-        if not len(pool) and reached >= farthest:
-            return
         yield Nearest(pool.ids[:size], pool.scores[:size])
         given += min(size, len(pool))
         pool = Nearest(pool.ids[size:], pool.scores[size:])
@@ -289,17 +280,13 @@ def _growing(all_of_them: Nearest, size: int) -> Iterator[Nearest]:
         at, size = at + size, size * 4
 
 
-def _merged(left: Nearest, right: Nearest) -> Nearest:
-    if not len(left):
-        return right
-    ids, scores = np.concatenate((left.ids, right.ids)), np.concatenate((left.scores, right.scores))
+def _ranked(ids: Ids, scores: Scores) -> Nearest:
     order = np.lexsort((ids, -scores))
     return Nearest(ids[order], scores[order])
 
 
-def _first_of_each(ids: Ids, scores: Scores) -> tuple[Ids, Scores]:
-    firsts = np.sort(np.unique(ids, return_index=True)[1])
-    return ids[firsts], scores[firsts]
+def _joined(parts: list[Slots]) -> list[Slots]:
+    return [np.concatenate(parts)] if len(parts) > 8 else parts
 
 
 def _grouped(users: Sequence[str], first: int) -> dict[str, NDArray[np.int64]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from reflexio.storage.search.function_words import FUNCTION_WORDS, emphasis
 from reflexio.storage.search.relevance import Size, information, relevance
 from reflexio.storage.search.sqlite import WHOLE_TABLE, Entry, Ids, WordTables
 from reflexio.storage.search.terms import query_terms, written
@@ -121,17 +122,17 @@ _Search = tuple[Scores, Iterator[_Scored]]
 def _scanned(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> _Search:
     read = tables.of_everyone if scope.user is None else tables.of_user
     ids, counted = read(scope.narrowest, wanted)
-    weights = information(counted.rows_with, size.rows)
+    weights = information(counted.rows_with, size.rows) * emphasis(wanted)
     return weights, iter([_ranked(ids, relevance(counted, weights, size.mean_length))])
 
 
 def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> _Search:
-    words = sorted(wanted, key=len, reverse=True)[:LOOKED_UP]
+    words = sorted(wanted, key=lambda term: (term in FUNCTION_WORDS, -len(term)))[:LOOKED_UP]
     table = tables.size(WHOLE_TABLE)
     small = size.rows * SMALL_SHARE < table.rows
     searched, beside = (size, scope.narrowest) if small else (table, None)
     rows_with = _probed(tables, words, beside, searched.rows)
-    weights = information(rows_with * size.rows / searched.rows, size.rows)
+    weights = information(rows_with * size.rows / searched.rows, size.rows) * emphasis(words)
     followed = _followed(tables, words, beside, rows_with, max(LEAST_FOLLOWED, searched.rows // FOLLOWED))
     candidates = _by_weight(followed, weights)
     read = partial(tables.among, scope=scope.narrowest, wanted=words)
