@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Cursor
-from reflexio.models.profile import MOST_ADDED, Tags, Text, TurnIds
+from reflexio.models.profile import MOST_ADDED, Needle, Tags, Text, TurnIds
 from reflexio.models.shape import Answered, Epoch, JsonObject, Moment, Name, RowId, Sent, Source, Version
 from reflexio.models.status import PlaybookStatus, Status, WireStatus
 
@@ -225,7 +225,7 @@ def _issue(stored: dict[str, Any] | None) -> BlockingIssue | None:
 
 class _PlaybookQuestion(Sent):
     limit: Annotated[int, Field(gt=0)] | None = 100
-    query: str | None = None
+    query: Needle | None = None
     playbook_name: str | None = None
     agent_version: str | None = None
     start_time: Moment | None = None

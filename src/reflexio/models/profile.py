@@ -14,6 +14,7 @@ MOST_ADDED = 1000
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Tags = Annotated[list[Annotated[str, StringConstraints(max_length=200, pattern=r"^[^|]*$")]], Field(max_length=100)]
 TurnIds = Annotated[list[Annotated[int, Field(ge=0, le=2**63 - 1)]], Field(max_length=10_000)]
+Needle = Annotated[str, StringConstraints(max_length=1000)]
 DETAILS = ("custom_features", "extractor_names", "source_span", "source_interaction_ids", "notes", "reader_angle")
 
 
@@ -97,19 +98,23 @@ class UserProfile(Answered):
             source=learning.source or None,
             status=learning.status,
             tags=list(learning.tags),
-            **{name: learning.details[name] for name in DETAILS if name in learning.details and name in cls.model_fields},
+            **{
+                name: learning.details[name]
+                for name in DETAILS
+                if name in learning.details and name in cls.model_fields
+            },
         )
 
 
 class GetUserProfilesRequest(Sent):
     user_id: Name
     profile_id: str | None = None
-    query: str | None = None
+    query: Needle | None = None
     start_time: Moment | None = None
     end_time: Moment | None = None
     top_k: Annotated[int, Field(gt=0)] | None = 30
     source: Source | None = None
-    profile_time_to_live: str | None = None
+    profile_time_to_live: ProfileTimeToLive | None = None
     status_filter: list[WireStatus] | None = None
     tags: list[str] | None = None
     cursor: Cursor | None = None
@@ -150,7 +155,7 @@ class UpdateResponse(Answered):
 class DeleteUserProfileRequest(Sent):
     user_id: Name
     profile_id: str = ""
-    search_query: str = ""
+    search_query: Needle = ""
 
 
 class DeleteProfilesByIdsRequest(Sent):

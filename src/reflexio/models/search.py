@@ -168,5 +168,3 @@ class ContextResponse(Answered):
     tokens: int = 0
     degraded: bool = False
     msg: str | None = None
-
-

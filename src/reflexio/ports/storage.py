@@ -359,6 +359,10 @@ class Database(Protocol):
 
     async def write_vectors(self, fn: Callable[[Vectors], T]) -> T: ...
 
+    async def warm(self, model: str) -> None:
+        """Reads the vectors of this model into memory, so that the first search need not."""
+        ...
+
     async def forget_receipts(self, before: int) -> int:
         """Of all organisations; nobody repeats a call that late."""
         ...

@@ -35,8 +35,7 @@ _OF_USER = _READ + " WHERE user_scope = ?"
 _OF_EVERYONE = _READ + " WHERE scope = ?"
 _AMONG = _READ + " WHERE id IN (SELECT value FROM json_each(?)) AND ? IN (scope, user_scope)"  # noqa: S608 (nothing of a caller is in it)
 _HOLDING = (
-    "SELECT group_concat(rowid) FROM"
-    " (SELECT rowid FROM {words}_fts WHERE {words}_fts MATCH ? ORDER BY rowid LIMIT ?)"
+    "SELECT group_concat(rowid) FROM (SELECT rowid FROM {words}_fts WHERE {words}_fts MATCH ? ORDER BY rowid LIMIT ?)"
 )
 _HOLDING_NEWEST = _HOLDING.replace("BY rowid", "BY rowid DESC")
 
@@ -71,9 +70,7 @@ class WordTables:
             "INSERT INTO {words} VALUES (?, ?, ?, ?)",
             [(e.user_scope, e.id, e.scope, e.tokens) for e in entries],
         )
-        self._run(
-            "INSERT INTO {words}_fts (rowid, scope, tokens) VALUES (?, ?, ?)", [e.listed for e in entries]
-        )
+        self._run("INSERT INTO {words}_fts (rowid, scope, tokens) VALUES (?, ?, ?)", [e.listed for e in entries])
         self._count(entries, 1)
 
     def delete(self, entries: Sequence[Entry]) -> None:
@@ -82,9 +79,7 @@ class WordTables:
             "INSERT INTO {words}_fts ({words}_fts, rowid, scope, tokens) VALUES ('delete', ?, ?, ?)",
             [e.listed for e in entries],
         )
-        self._run(
-            "DELETE FROM {words} WHERE user_scope = ? AND id = ?", [(e.user_scope, e.id) for e in entries]
-        )
+        self._run("DELETE FROM {words} WHERE user_scope = ? AND id = ?", [(e.user_scope, e.id) for e in entries])
         self._count(entries, -1)
 
     def entries(self, ids: Collection[int]) -> list[Entry]:
@@ -129,9 +124,7 @@ class WordTables:
         return _parsed(ids), Counted.of(tokens or "", numbers(wanted))
 
     def _ids(self, statement: str, term: str, scope: str | None, most: int) -> Ids:
-        expression = (
-            f"tokens : {token(term)}" if scope is None else f"scope : {scope} AND tokens : {token(term)}"
-        )
+        expression = f"tokens : {token(term)}" if scope is None else f"scope : {scope} AND tokens : {token(term)}"
         return _parsed(self._run(statement, (expression, most)).scalar())
 
     def _count(self, entries: Sequence[Entry], sign: int) -> None:

@@ -35,9 +35,7 @@ _UNSEGMENTED = (
 # Vowel signs of Indic scripts are no letters to `re`, but part of their words.
 _INDIC = "\u0900-\u0963\u0966-\u0dff"
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
-_PIECE = re.compile(
-    f"(?P<run>[{_UNSEGMENTED}]+)|(?P<emoji>[{_EMOJI}])|(?:(?![{_UNSEGMENTED}])(?:[^\\W_]|[{_INDIC}]))+"
-)
+_PIECE = re.compile(f"(?P<run>[{_UNSEGMENTED}]+)|(?P<emoji>[{_EMOJI}])|(?:(?![{_UNSEGMENTED}])(?:[^\\W_]|[{_INDIC}]))+")
 
 
 def terms(text: str) -> list[str]:

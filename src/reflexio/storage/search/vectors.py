@@ -76,9 +76,7 @@ class VectorIndex:
             self._shelf.forget(ids)
             self._compact()
 
-    def nearest(
-        self, query: ArrayLike, k: int, *, user: str | None = None, within: Within | None = None
-    ) -> Nearest:
+    def nearest(self, query: ArrayLike, k: int, *, user: str | None = None, within: Within | None = None) -> Nearest:
         """The `k` nearest rows: of everyone, of one user, or of the ids named by `within`."""
         return _NOTHING if k <= 0 else next(self.batches(query, k, user=user, within=within), _NOTHING)
 
@@ -234,14 +232,10 @@ class _Shelf:
 
     def without_the_dead(self) -> "_Shelf":
         fresh = _Shelf(self.dimensions)
-        owner = {
-            slot: user for user, parts in self.of_user.items() for part in parts for slot in part.tolist()
-        }
+        owner = {slot: user for user, parts in self.of_user.items() for part in parts for slot in part.tolist()}
         for chunk in self.chunks:
             here = np.flatnonzero(chunk.alive[: self.used - chunk.start])
-            fresh.append(
-                chunk.ids[here], [owner[slot] for slot in (here + chunk.start).tolist()], chunk.rows[here]
-            )
+            fresh.append(chunk.ids[here], [owner[slot] for slot in (here + chunk.start).tolist()], chunk.rows[here])
         return fresh
 
 
@@ -257,13 +251,9 @@ def _coarse_to_fine(view: _View, target: NDArray[np.float32], size: int) -> Iter
     within = np.bincount(distances, minlength=farthest + 2)[: farthest + 1].cumsum()
     reached, given, pool = -1, 0, _NOTHING
     while given < within[-1]:
-        limit = min(
-            int(np.searchsorted(within, max(LEAST_RESCORED, RESCORED_FOR_ONE * (given + size)))), farthest
-        )
+        limit = min(int(np.searchsorted(within, max(LEAST_RESCORED, RESCORED_FOR_ONE * (given + size)))), farthest)
         if limit > reached:
-            slots = np.flatnonzero(
-                (distances <= limit) & (distances > reached) if given else distances <= limit
-            )
+            slots = np.flatnonzero((distances <= limit) & (distances > reached) if given else distances <= limit)
             fresh = view.nearest(slots, target)
             pool = _ranked(np.concatenate((pool.ids, fresh.ids)), np.concatenate((pool.scores, fresh.scores)))
             reached = limit
@@ -309,9 +299,7 @@ def _checked(vectors: ArrayLike, dimensions: int) -> NDArray[np.float16]:
     if not rows.size:
         return np.empty((0, dimensions), np.float16)
     if rows.ndim != 2 or rows.shape[1] != dimensions:
-        raise ProviderError(
-            f"It gave vectors of shape {rows.shape!r} where {dimensions} numbers each were expected."
-        )
+        raise ProviderError(f"It gave vectors of shape {rows.shape!r} where {dimensions} numbers each were expected.")
     if rows.dtype != np.float16:
         with np.errstate(over="ignore", invalid="ignore"):
             rows = rows.astype(np.float16)

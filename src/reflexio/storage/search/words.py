@@ -137,8 +137,7 @@ def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) 
     candidates = _by_weight(followed, weights)
     read = partial(tables.among, scope=scope.narrowest, wanted=words)
     scored = (
-        _ranked(ids, relevance(counted, weights, size.mean_length))
-        for ids, counted in map(read, _growing(candidates))
+        _ranked(ids, relevance(counted, weights, size.mean_length)) for ids, counted in map(read, _growing(candidates))
     )
     return weights, scored
 
@@ -161,9 +160,7 @@ def _probed(tables: WordTables, words: list[str], beside: str | None, rows: int)
     return np.array(counts)
 
 
-def _followed(
-    tables: WordTables, words: list[str], beside: str | None, rows_with: Scores, most: int
-) -> dict[int, Ids]:
+def _followed(tables: WordTables, words: list[str], beside: str | None, rows_with: Scores, most: int) -> dict[int, Ids]:
     """The rows of the rarest words, by the place of the word."""
     lists: dict[int, Ids] = {}
     for place in np.argsort(rows_with, kind="stable").tolist():

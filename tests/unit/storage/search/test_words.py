@@ -154,9 +154,7 @@ def test_asking_for_none_gives_none(tx: Connection, limit: int) -> None:
     assert found(tx, "row", limit=limit) == []
 
 
-def test_looking_up_among_many_agrees_with_reading_all(
-    tx: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looking_up_among_many_agrees_with_reading_all(tx: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["refund", "ship", "pack", "cancel", "label", "invoice", "credit"]
     texts = [f"{names[n % 7]} order {names[n % 5]} number{n % 13} of{n % 3}" for n in range(300)]
     put(tx, *texts[:150], scope=ADA)
