@@ -1,5 +1,6 @@
 """Profiles on the wire: facts about one user, each with a time to live."""
 
+import time
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -125,6 +126,12 @@ class GetProfilesResponse(Answered):
     user_profiles: list[UserProfile] = []
     msg: str | None = None
     next_cursor: str | None = None
+
+    def alive(self) -> "GetProfilesResponse":
+        """Without those that have expired since they were read."""
+        now = time.time()
+        alive = [each for each in self.user_profiles if each.expiration_timestamp > now]
+        return self.model_copy(update={"user_profiles": alive})
 
 
 class AddUserProfileRequest(Sent):

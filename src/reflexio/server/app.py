@@ -14,7 +14,7 @@ from reflexio.server import problems
 from reflexio.server.auth import Gate
 from reflexio.server.entry import Entry
 from reflexio.server.limits import Limiter
-from reflexio.server.routes import health, interactions, settings
+from reflexio.server.routes import health, interactions, learnings, settings
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
@@ -57,6 +57,6 @@ def create_app(config: Settings) -> FastAPI:
             CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
         )
     problems.install(app)
-    for module in (health, interactions, settings):
+    for module in (health, interactions, learnings, settings):
         app.include_router(module.router)
     return app
