@@ -63,3 +63,8 @@ def relevance(counted: Counted, weights: Floats, mean_length: float) -> Floats:
     """The score of every row; a row of mean length with each word once gets the sum of the weights."""
     discount = SATURATION * (1 - LENGTH_DISCOUNT + LENGTH_DISCOUNT * counted.lengths / mean_length)
     return weights @ (counted.times * (SATURATION + 1) / (counted.times + discount))
+
+
+def coverage(counted: Counted, weights: Floats) -> Floats:
+    """How much of what the query tells, from 0 to 1, each row holds."""
+    return weights @ (counted.times > 0) / max(float(weights.sum()), 1e-9)

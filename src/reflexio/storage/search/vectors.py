@@ -7,7 +7,7 @@ to a fresh slot and then made known, never changed in place, so that readers do 
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,16 +26,26 @@ SCORED_OUTRIGHT = 4_000
 # Rows rescored in the first pass, by rows asked for. Measured on real and on clustered embeddings: see
 # tests/bench/vector_speed.py. Ten rows need some 500 for a recall of .99, 2,000 leave room.
 LEAST_RESCORED, RESCORED_FOR_ONE = 2_000, 20
+# Rows by which the mean and the spread among many are told.
+SAMPLED = 1_000
 # Dead slots are dropped when they outnumber the living, and there are enough of them to matter.
 WORTH_COMPACTING = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """Row ids and their cosine to the query, best first, equals by age."""
+    """Row ids and their cosine to the query, best first, equals by age.
+
+    `mean` and `spread` are those of the cosines of all rows searched; among many, of an even sample.
+    """
 
     ids: Ids
     scores: Scores
+    mean: float = 0.0
+    spread: float = 0.0
+
+    def part(self, low: int, high: int | None = None) -> "Nearest":
+        return replace(self, ids=self.ids[low:high], scores=self.scores[low:high])
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -249,6 +259,7 @@ def _coarse_to_fine(view: _View, target: NDArray[np.float32], size: int) -> Iter
     distances = view.distances(bits)
     farthest = 64 * len(bits)
     within = np.bincount(distances, minlength=farthest + 2)[: farthest + 1].cumsum()
+    sample = view.nearest(np.arange(0, view.used, max(1, view.used // SAMPLED)), target)
     reached, given, pool = -1, 0, _NOTHING
     while given < within[-1]:
         limit = min(int(np.searchsorted(within, max(LEAST_RESCORED, RESCORED_FOR_ONE * (given + size)))), farthest)
@@ -257,22 +268,23 @@ def _coarse_to_fine(view: _View, target: NDArray[np.float32], size: int) -> Iter
             fresh = view.nearest(slots, target)
             pool = _ranked(np.concatenate((pool.ids, fresh.ids)), np.concatenate((pool.scores, fresh.scores)))
             reached = limit
-        yield Nearest(pool.ids[:size], pool.scores[:size])
+        yield replace(pool.part(0, size), mean=sample.mean, spread=sample.spread)
         given += min(size, len(pool))
-        pool = Nearest(pool.ids[size:], pool.scores[size:])
+        pool = pool.part(size)
         size *= 4
 
 
 def _growing(all_of_them: Nearest, size: int) -> Iterator[Nearest]:
     at = 0
     while at < len(all_of_them):
-        yield Nearest(all_of_them.ids[at : at + size], all_of_them.scores[at : at + size])
+        yield all_of_them.part(at, at + size)
         at, size = at + size, size * 4
 
 
 def _ranked(ids: Ids, scores: Scores) -> Nearest:
     order = np.lexsort((ids, -scores))
-    return Nearest(ids[order], scores[order])
+    spread = float(scores.std()) if len(scores) else 0.0
+    return Nearest(ids[order], scores[order], float(scores.mean()) if len(scores) else 0.0, spread)
 
 
 def _joined(parts: list[Slots]) -> list[Slots]:

@@ -6,7 +6,6 @@ candidates, and those are scored in the same way. What differs between databases
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from json import dumps
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from reflexio.storage.search.function_words import FUNCTION_WORDS, emphasis
-from reflexio.storage.search.relevance import Size, information, relevance
+from reflexio.storage.search.relevance import Counted, Size, coverage, information, relevance
 from reflexio.storage.search.sqlite import WHOLE_TABLE, Entry, Ids, WordTables
 from reflexio.storage.search.terms import query_terms, written
 
@@ -66,11 +65,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Row ids and scores, best first, equals by age; `ideal` is what a row with every word would get."""
+    """Row ids and scores, best first, equals by age.
+
+    `coverage` says, from 0 to 1, how much of what the query tells each row holds: rare words tell more.
+    """
 
     ids: Ids
     scores: Scores
-    ideal: float
+    coverage: Scores
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -109,24 +111,22 @@ class Words:
         size = tables.size(scope.narrowest)
         wanted = query_terms(query)
         if limit <= 0 or not wanted or not size.rows:
-            return Matches(np.empty(0, np.int64), np.empty(0), 0.0)
+            return _NOTHING
         search = _scanned if size.rows <= SCANNED else _looked_up
-        weights, batches = search(tables, scope, wanted, size)
-        return Matches(*_filled(batches, limit, keep), float(weights.sum()))
+        return _filled(search(tables, scope, wanted, size), limit, keep)
 
 
-_Scored = tuple[Ids, Scores]
-_Search = tuple[Scores, Iterator[_Scored]]
+_NOTHING = Matches(np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
-def _scanned(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> _Search:
+def _scanned(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
     read = tables.of_everyone if scope.user is None else tables.of_user
     ids, counted = read(scope.narrowest, wanted)
     weights = information(counted.rows_with, size.rows) * emphasis(wanted)
-    return weights, iter([_ranked(ids, relevance(counted, weights, size.mean_length))])
+    yield _ranked(ids, counted, weights, size)
 
 
-def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> _Search:
+def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
     words = sorted(wanted, key=lambda term: (term in FUNCTION_WORDS, -len(term)))[:LOOKED_UP]
     table = tables.size(WHOLE_TABLE)
     small = size.rows * SMALL_SHARE < table.rows
@@ -134,12 +134,9 @@ def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) 
     rows_with = _probed(tables, words, beside, searched.rows)
     weights = information(rows_with * size.rows / searched.rows, size.rows) * emphasis(words)
     followed = _followed(tables, words, beside, rows_with, max(LEAST_FOLLOWED, searched.rows // FOLLOWED))
-    candidates = _by_weight(followed, weights)
-    read = partial(tables.among, scope=scope.narrowest, wanted=words)
-    scored = (
-        _ranked(ids, relevance(counted, weights, size.mean_length)) for ids, counted in map(read, _growing(candidates))
-    )
-    return weights, scored
+    for some in _growing(_by_weight(followed, weights)):
+        ids, counted = tables.among(some, scope.narrowest, words)
+        yield _ranked(ids, counted, weights, size)
 
 
 def _probed(tables: WordTables, words: list[str], beside: str | None, rows: int) -> Scores:
@@ -186,27 +183,30 @@ def _growing(candidates: Ids) -> Iterator[Ids]:
         at, step = at + step, step * 4
 
 
-def _ranked(ids: Ids, scores: Scores) -> _Scored:
+def _ranked(ids: Ids, counted: Counted, weights: Scores, size: Size) -> Matches:
+    scores = relevance(counted, weights, size.mean_length)
     order = np.lexsort((ids, -scores))[: np.count_nonzero(scores > 0)]
-    return ids[order], scores[order]
+    return Matches(ids[order], scores[order], coverage(counted, weights)[order])
 
 
-def _filled(batches: Iterator[_Scored], limit: int, keep: Keep) -> _Scored:
+def _filled(batches: Iterator[Matches], limit: int, keep: Keep) -> Matches:
     """The best rows that pass, asking about ever more of them."""
-    ids: list[int] = []
-    scores: list[float] = []
-    for some, their_scores in batches:
+    parts, missing = [_NOTHING], limit
+    for batch in batches:
         at, step = 0, limit
-        while at < len(some) and len(ids) < limit:
-            asked = some[at : at + step].tolist()
+        while at < len(batch) and missing > 0:
+            asked = batch.ids[at : at + step].tolist()
             passed = keep(asked)
-            kept = [place for place, row in enumerate(asked, at) if row in passed]
-            ids += some[kept].tolist()
-            scores += their_scores[kept].tolist()
-            at, step = at + step, step * 4
-        if len(ids) >= limit:
+            kept = [place for place, row in enumerate(asked, at) if row in passed][:missing]
+            parts.append(Matches(batch.ids[kept], batch.scores[kept], batch.coverage[kept]))
+            at, step, missing = at + step, step * 4, missing - len(kept)
+        if missing <= 0:
             break
-    return np.array(ids[:limit], np.int64), np.array(scores[:limit])
+    return Matches(
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.coverage for part in parts]),
+    )
 
 
 def _entry(row: Row) -> Entry:

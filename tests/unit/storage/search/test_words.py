@@ -50,7 +50,7 @@ def test_another_orgs_rows_change_no_score(tx: Connection) -> None:
     put(tx, *["refund " * 5] * 50, scope=OTHER, first=100)
     after = WORDS.match(tx, ACME, "refund policy", 10)
     assert after.scores.tolist() == before.scores.tolist()
-    assert after.ideal == before.ideal
+    assert after.coverage.tolist() == before.coverage.tolist()
 
 
 def test_a_replaced_row_is_found_by_its_new_words_only(tx: Connection) -> None:
@@ -141,6 +141,13 @@ def test_filters_never_shorten_the_answer(tx: Connection) -> None:
     passing = set(range(150, 161))
     kept = WORDS.match(tx, ADA, "same words", 10, keep=passing.intersection)
     assert kept.ids.tolist() == list(range(150, 160))
+
+
+def test_coverage_tells_how_much_of_the_query_a_row_holds(tx: Connection) -> None:
+    put(tx, "refund policy", "shipping policy", "nothing of it")
+    found = WORDS.match(tx, ADA, "refund policy", 10)
+    assert found.coverage[0] == pytest.approx(1)
+    assert 0 < found.coverage[1] < 0.5
 
 
 def test_equal_rows_come_by_age(tx: Connection) -> None:
