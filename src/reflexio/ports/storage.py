@@ -124,13 +124,15 @@ class QueryVector:
 class Matched:
     """Row numbers and scores, best first.
 
-    `ideal` is the score of a perfect match (0 when there is no such thing); `complete` is False while rows are
-    still being made findable this way.
+    By words, `coverage` tells how much of the query each row holds. By vectors, `mean` and `spread` are those of
+    all rows searched. `complete` is False while rows are still being made findable this way.
     """
 
     ids: tuple[int, ...] = ()
     scores: tuple[float, ...] = ()
-    ideal: float = 0.0
+    coverage: tuple[float, ...] = ()
+    mean: float = 0.0
+    spread: float = 0.0
     complete: bool = True
 
 
@@ -209,7 +211,7 @@ class Interactions(Protocol):
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched: ...
 
-    def by_vector(self, where: TurnFilter, query: QueryVector, limit: int) -> Matched: ...
+    def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched: ...
 
 
 class Users(Protocol):
@@ -251,8 +253,8 @@ class Learnings(Protocol):
         """Rows that pass the filter, best first by their words."""
         ...
 
-    def by_vector(self, where: LearningFilter, query: QueryVector, limit: int) -> Matched:
-        """Rows that pass the filter, nearest first."""
+    def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        """Rows that pass the filter, nearest first, and behind them those of `also` that are not among them."""
         ...
 
     def note(self, event: LineageEvent) -> None: ...

@@ -61,25 +61,31 @@ class Shelf:
         self,
         query: Sequence[float],
         limit: int,
+        also: Sequence[int],
         passing: Callable[[list[int]], Collection[int]],
         *,
         complete: bool,
         user: str | None,
         within: Sequence[int] | None,
     ) -> Matched:
-        """The nearest rows that pass, asking about ever more of them until there are enough."""
-        ids: list[int] = []
-        scores: list[float] = []
-        if self._index is not None and limit > 0:
-            for batch in self._index.batches(query, limit, user=user, within=within):
-                asked = batch.ids.tolist()
-                passed = passing(asked)
-                kept = [(row, score) for row, score in zip(asked, batch.scores.tolist(), strict=True) if row in passed]
-                ids += [row for row, _ in kept]
-                scores += [score for _, score in kept]
-                if len(ids) >= limit:
-                    break
-        return Matched(tuple(ids[:limit]), tuple(scores[:limit]), 1.0, complete)
+        """The nearest rows that pass, asking about ever more of them until there are enough; then `also`."""
+        index = self._index
+        if index is None or len(query) != index.dimensions:
+            return Matched(complete=complete)
+        found: dict[int, float] = {}
+        mean = spread = 0.0
+        for batch in index.batches(query, limit, user=user, within=within):
+            mean, spread = (mean, spread) if found else (batch.mean, batch.spread)
+            asked = batch.ids.tolist()
+            passed = passing(asked)
+            found |= {row: score for row, score in zip(asked, batch.scores.tolist(), strict=True) if row in passed}
+            if len(found) >= limit:
+                break
+        best = dict(list(found.items())[:limit])
+        if missing := [row for row in also if row not in best]:
+            named = index.nearest(query, len(missing), within=missing)
+            best |= dict(zip(named.ids.tolist(), named.scores.tolist(), strict=True))
+        return Matched(tuple(best), tuple(best.values()), mean=mean, spread=spread, complete=complete)
 
 
 class Shelves:
