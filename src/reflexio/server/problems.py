@@ -108,7 +108,9 @@ async def _unexpected(request: Request, error: Exception) -> Response:
     at = request.method, request.url.path, _request_id(request)
     log.exception("%s %s (request %s) failed", *at, exc_info=error)
     detail = "The server made a mistake. It is in the server's log under this request id."
-    return problem(500, detail, request_id=_request_id(request))
+    # This answer is made outside of the room that stamps all others.
+    stamp = {"X-Request-ID": _request_id(request)}
+    return problem(500, detail, request_id=_request_id(request), headers=stamp)
 
 
 def install(app: FastAPI) -> None:

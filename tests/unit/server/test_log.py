@@ -22,5 +22,5 @@ async def test_an_internal_error_is_logged_under_the_request_id_of_the_answer(
         with caplog.at_level(logging.ERROR, "reflexio.server"):
             answer = await http.get("http://127.0.0.1/health/live/broken", headers={"X-Request-ID": "mine-42"})
     assert answer.status_code == 500
-    assert answer.json()["request_id"] == "mine-42"
+    assert answer.json()["request_id"] == answer.headers["X-Request-ID"] == "mine-42"
     assert "mine-42" in caplog.text
