@@ -57,7 +57,7 @@ def test_python_of_a_page_runs_and_prints_what_the_page_says(page: Page, server:
         check=False,
     )
     assert done.returncode == 0, f"{page.name}:\n{done.stderr}"
-    said = re.findall(r"^ *#> (.*)$", program.read_text(), flags=re.MULTILINE)
+    said = re.findall(r"^ *# > (.*)$", program.read_text(), flags=re.MULTILINE)
     assert done.stdout.splitlines() == said
 
 
