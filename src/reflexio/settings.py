@@ -10,6 +10,8 @@ from typing import Any
 from reflexio.errors import InvalidRequest
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
+LAST_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,12 @@ def _parse(name: str, text: str) -> object:
     match name:
         case "data":
             return Path(text).expanduser()
-        case "port" | "max_body_bytes":
+        case "port":
+            return _number(name, text, most=LAST_PORT)
+        case "max_body_bytes":
             return _number(name, text)
+        case "log_level":
+            return _one_of(LOG_LEVELS, name, text.lower())
         case "rate_limits":
             return tuple(RateLimit.read(each) for each in text.split(",") if each.strip())
         case "cors_origins":
@@ -78,7 +84,15 @@ def _parse(name: str, text: str) -> object:
             return text
 
 
-def _number(name: str, text: str) -> int:
+def _number(name: str, text: str, *, most: int | None = None) -> int:
     if not text.isdecimal():
         raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is not a whole number.")
+    if most is not None and int(text) > most:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text} is more than {most}.")
     return int(text)
+
+
+def _one_of(known: tuple[str, ...], name: str, text: str) -> str:
+    if text not in known:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is none of {', '.join(known)}.")
+    return text

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 
@@ -46,6 +46,12 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def through_the_door(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
+            arrived = JsonRequest(request.scope, request.receive)
+            # Read here, because FastAPI takes every error on the way, such as a body too large, for bad JSON.
+            try:
+                await arrived.body()
+            except ClientDisconnect:
+                raise HTTPException(400, "The caller went away before the body was complete.") from None
+            return await handle(arrived)
 
         return through_the_door
