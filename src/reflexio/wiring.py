@@ -49,10 +49,10 @@ class Reflexio:
     async def _learn_to_search(self) -> None:
         """Reads the vectors into memory and examines the embedder, so that nobody waits for it later."""
         await self.database.warm(self.embedder.name)
-        from reflexio.retrieval.exam import trust
+        from reflexio.retrieval.exam import examine
 
         try:
-            self.meaning = Meaning(self.embedder, await trust(self.embedder))
+            self.meaning = Meaning(self.embedder, await examine(self.embedder))
         except ProviderError as error:
             log.warning("the embedder could not be examined and is trusted: %s", error)
 

@@ -10,9 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reflexio.models.learning import Kind, Learning
+from reflexio.retrieval.exam import UNEXAMINED, Grade
+from reflexio.retrieval.fusion import ByVectors, ByWords, Hit, fuse
 
 WEAK = 0.35
 """A learning with less than this share of the best one's evidence is left out: it is there by chance."""
+TELLING = 2.0
+"""Nats of a match by words that count without a word from the vectors."""
 REPEATED = 0.8
 """Two learnings that share this many of their words say the same."""
 HEADINGS = {
@@ -25,8 +29,10 @@ OPENING, CLOSING = "<learned>", "</learned>"
 
 @dataclass(frozen=True)
 class Candidate:
+    """A learning that was found, and the evidence for it among the rows of its own kind."""
+
     learning: Learning
-    score: float
+    hit: Hit
 
 
 @dataclass(frozen=True)
@@ -52,18 +58,33 @@ def _escaped(text: str) -> str:
     return one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def compose(candidates: Sequence[Candidate], max_tokens: int) -> Context:
-    """The most valuable learnings that fit, each said once."""
-    best = max((each.score for each in candidates), default=0.0)
-    strong = [each for each in candidates if each.score >= WEAK * best]
+def compose(candidates: Sequence[Candidate], max_tokens: int, *, grade: Grade = UNEXAMINED) -> Context:
+    """The most valuable learnings that fit, each said once. `grade` tells which cosines are mere noise."""
+    worth = _worth([each for each in candidates if _is_relevant(each.hit, grade.noise)], grade)
+    best = max(worth.values(), default=0.0)
+    strong = [each.learning for each in candidates if worth.get(each.learning.id, 0.0) >= max(WEAK * best, 1e-9)]
     chosen: list[Learning] = []
-    for each in sorted(strong, key=lambda each: (-each.score / tokens(line(each.learning)) ** 0.5, each.learning.id)):
-        if any(_same(each.learning, other) for other in chosen):
+    for each in sorted(strong, key=lambda each: (-worth[each.id] / tokens(line(each)) ** 0.5, each.id)):
+        if any(_same(each, other) for other in chosen):
             continue
-        if tokens(render([*chosen, each.learning])) <= max_tokens:
-            chosen.append(each.learning)
+        if tokens(render([*chosen, each])) <= max_tokens:
+            chosen.append(each)
     text = render(chosen)
     return Context(text, tuple(_ordered(chosen)), tokens(text))
+
+
+def _is_relevant(hit: Hit, noise: float) -> bool:
+    by_meaning = hit.vector_score is not None and hit.vector_score >= noise
+    return by_meaning or hit.words_score >= TELLING
+
+
+def _worth(candidates: Sequence[Candidate], grade: Grade) -> dict[int, float]:
+    """All kinds weighed on one scale: how unlikely their words and their cosine are among strangers."""
+    by_words = sorted((each.hit for each in candidates if each.hit.words_rank), key=lambda hit: -hit.words_score)
+    near = {each.hit.id: each.hit.vector_score for each in candidates if each.hit.vector_score is not None}
+    words = ByWords([hit.id for hit in by_words], [hit.words_score for hit in by_words], [0.0] * len(by_words))
+    vectors = ByVectors(list(near), list(near.values()), grade.mean, grade.spread)
+    return {hit.id: hit.score for hit in fuse(words, vectors, trust=grade.trust).hits}
 
 
 def render(learnings: Sequence[Learning]) -> str:

@@ -5,6 +5,7 @@ agrees with the words even better. So each is asked which of two sentences means
 says it in other words, or one that has the words and says something else.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,14 +64,34 @@ QUESTIONS = (
 PASS = 7 / 8
 
 
-async def trust(embedder: "Embedder") -> float:
-    """From 0, no better than chance, to 1, passed."""
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """`trust` from 0, no better than chance, to 1, passed; `mean` and `spread` of the cosines of strangers."""
+
+    trust: float = 1.0
+    mean: float = 0.0
+    spread: float = 0.15
+
+    @property
+    def noise(self) -> float:
+        """A cosine that one pair of unrelated sentences in twenty reaches."""
+        return self.mean + 1.64 * self.spread
+
+
+UNEXAMINED = Grade()
+
+
+async def examine(embedder: "Embedder") -> Grade:
     asked = [sentence for question in QUESTIONS for sentence in question]
     return graded(await embedder.embed(asked))
 
 
-def graded(answers: "Vectors") -> float:
+def graded(answers: "Vectors") -> Grade:
     """The grade for the vectors of all sentences of the exam, in its order."""
+    from numpy import eye
+
     sentences, same, other = answers[0::3], answers[1::3], answers[2::3]
     right = ((sentences * same).sum(axis=1) > (sentences * other).sum(axis=1)).mean()
-    return min(1.0, max(0.0, (float(right) - 0.5) / (PASS - 0.5)))
+    trust = min(1.0, max(0.0, (float(right) - 0.5) / (PASS - 0.5)))
+    strangers = (sentences @ same.T)[~eye(len(sentences), dtype=bool)]
+    return Grade(trust, float(strangers.mean()), float(strangers.std()))

@@ -23,11 +23,9 @@ async def get_context(store: Store, meaning: Meaning, asked: ContextRequest, now
     found, mode = await everything(store, meaning, question, now)
     answers = (found.profiles, found.user_playbooks, found.agent_playbooks)
     candidates = [
-        context.Candidate(row, hit.score)
-        for answer in answers
-        for row, hit in zip(answer.rows, answer.hits, strict=True)
+        context.Candidate(row, hit) for answer in answers for row, hit in zip(answer.rows, answer.hits, strict=True)
     ]
-    made = context.compose(candidates, asked.max_tokens)
+    made = context.compose(candidates, asked.max_tokens, grade=meaning.grade)
     return ContextResponse(
         context=made.text,
         items=[ContextItem(kind=each.kind.value, id=each.public_id) for each in made.learnings],

@@ -26,6 +26,7 @@ from reflexio.models.search import (
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TimeRange, TurnFilter, Tx
+from reflexio.retrieval.exam import UNEXAMINED, Grade
 from reflexio.retrieval.fusion import Hit
 from reflexio.retrieval.search import Found, Question, search
 from reflexio.usecases.browse import time_range
@@ -45,7 +46,7 @@ class Meaning:
     """The embedder in use, and its grade in the exam."""
 
     embedder: Embedder
-    trust: float = 1.0
+    grade: Grade = UNEXAMINED
 
     async def of(self, text: str, mode: SearchMode) -> QueryVector | None:
         """The query as numbers, or None when words must do."""
@@ -128,7 +129,7 @@ def _question(asked: Any, vector: QueryVector | None, trust: float) -> Question:
 async def learnings(store: Store, meaning: Meaning, where: LearningFilter, asked: Any) -> tuple[Answer, str]:
     """The answer, and the mode that was really used."""
     vector = await meaning.of(asked.query or "", asked.search_mode)
-    question = _question(asked, vector, meaning.trust)
+    question = _question(asked, vector, meaning.grade.trust)
     return await store.read(lambda tx: look_up(tx, where, question)), effective(asked, vector)
 
 
@@ -182,7 +183,7 @@ def agent_playbooks(asked: SearchAgentPlaybooksRequest) -> LearningFilter:
 
 async def interactions(store: Store, meaning: Meaning, asked: SearchInteractionsRequest) -> tuple[Answer, str]:
     vector = await meaning.of(asked.query or "", asked.search_mode)
-    question = _question(asked, vector, meaning.trust)
+    question = _question(asked, vector, meaning.grade.trust)
 
     def look(tx: Tx) -> Answer:
         within = time_range(asked.start_time, asked.end_time)
@@ -255,5 +256,5 @@ def _uncovered(found: Answer, covered: set[int], instead: Sequence[Learning], to
 
 async def everything(store: Store, meaning: Meaning, asked: UnifiedSearchRequest, now: int) -> tuple[Unified, str]:
     vector = await meaning.of(asked.query, asked.search_mode)
-    question = Question(asked.query, vector, asked.search_mode, asked.top_k or 5, asked.threshold, meaning.trust)
+    question = Question(asked.query, vector, asked.search_mode, asked.top_k or 5, asked.threshold, meaning.grade.trust)
     return await store.read(lambda tx: unified(tx, asked, question, now)), effective(asked, vector)
