@@ -5,8 +5,8 @@ BM25 already adds up. For vectors it is the tail of the similarities among the s
 the range of an embedder's scores nor the number of rows matters. On long conversations rare words are the
 stronger evidence, on a handful of one-sentence memories the vectors are, and nobody has to say which it is.
 
-The vectors' evidence is weighed by what is known about it for this query: the embedder's grade in the exam, how
-much of the query the best row by words leaves open, and whether the vectors agree where the words are sure.
+The vectors' evidence is weighed by what is known about it for this query: the embedder's grade in the exam,
+how much of the query the best row by words leaves open, and whether the two agree where the words are sure.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ SUREST = 3
 
 @dataclass(frozen=True, slots=True)
 class ByWords:
-    """Rows found by words, best first: BM25 scores, and how much of the query, from 0 to 1, each row holds."""
+    """Rows found by words, best first: BM25 scores, and how much of the query each row holds, from 0 to 1."""
 
     ids: Sequence[int] = ()
     scores: Sequence[float] = ()
@@ -31,9 +31,9 @@ class ByWords:
 
 @dataclass(frozen=True, slots=True)
 class ByVectors:
-    """Rows with their cosine to the query, in any order, and the mean and spread of it among all rows searched.
+    """Rows with their cosine to the query, and its mean and spread among all rows searched.
 
-    The rows found by words should be among them; one that is not counts as an average row.
+    In any order. The rows found by words should be among them; one that is not counts as an average row.
     """
 
     ids: Sequence[int] = ()

@@ -10,9 +10,8 @@ PARAGRAPH = """
     radically differently vilely analogously vietnamization predication operator feudalism decisiveness
     hopefulness callousness formality sensitivity sensibility triplicate formative formalize electricity
     electrical hopeful goodness revival allowance inference airliner adjustable defensible irritant
-    replacement
-    adjustment dependent adoption communism activate angularity homologous effective bowdlerize probate rate cease
-    controlling rolling refunds refunded refunding playlists preferences optimisation
+    replacement adjustment dependent adoption communism activate angularity homologous effective bowdlerize
+    probate rate cease controlling rolling refunds refunded refunding playlists preferences optimisation
 """
 
 
