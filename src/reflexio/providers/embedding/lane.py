@@ -1,4 +1,4 @@
-"""One thread for work that fills the processor, and the order in which callers get it."""
+"""A few threads for work that fills the processor, and the order in which callers get them."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,15 +11,15 @@ T = TypeVar("T")
 
 
 class Lane:
-    """Runs pieces of work one at a time, off the event loop; who asks for least goes first.
+    """Runs pieces of work off the event loop; who asks for least goes first.
 
     `size` is what the caller still wants done, in any unit that all callers share. A piece overtakes those
     that came before it and want more, but none is overtaken by more than `size` others: a large import gives
     way to every question and still ends.
     """
 
-    def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+    def __init__(self, name: str, *, threads: int) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
         self._arrivals = count()
         self._waiting: PriorityQueue[tuple[int, int, Future[Any], Callable[[], Any]]] = PriorityQueue()
 
@@ -27,12 +27,12 @@ class Lane:
         arrival = next(self._arrivals)
         done: Future[T] = Future()
         self._waiting.put((arrival + size, arrival, done, work))
-        self._thread.submit(self._serve_next)
+        self._threads.submit(self._serve_next)
         return await asyncio.wrap_future(done)
 
     def close(self) -> None:
-        """Stop after the piece at hand."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Stop after the pieces at hand."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _serve_next(self) -> None:
         _, _, done, work = self._waiting.get()
