@@ -73,7 +73,7 @@ def _entries(value: Any, types: list[str]) -> list[dict[str, Any]]:
 def _as_printed(found: Any, printed: Any) -> bool:
     if isinstance(printed, dict):
         return all(_as_printed(getattr(found, key), value) for key, value in printed.items())
-    return bool(found == (printed.strip() if isinstance(printed, str) else printed))
+    return bool(found.strip() == printed.strip() if isinstance(printed, str) else found == printed)
 
 
 def test_good_definition_is_a_playbook_type(sampled: ReflexioClient) -> None:
