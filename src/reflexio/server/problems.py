@@ -1,6 +1,7 @@
 """Errors become HTTP answers here and nowhere else: RFC 9457 problem details, with a `detail` in plain words."""
 
 import logging
+import math
 from typing import Any
 
 import orjson
@@ -33,6 +34,7 @@ TITLES = {
     405: "Method not allowed",
     409: "Conflict",
     413: "Body too large",
+    415: "Not JSON",
     422: "Invalid request",
     429: "Too many requests",
     500: "Internal error",
@@ -65,7 +67,7 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
     status = status_of(error)
     headers = {}
     if isinstance(error, errors.RateLimited):
-        headers["Retry-After"] = str(max(1, round(error.retry_after)))
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if isinstance(error, errors.NotAuthorised):
         headers["WWW-Authenticate"] = "Bearer"
     more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}
@@ -107,7 +109,9 @@ async def _http(request: Request, error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
     detail = "The server made a mistake. It is in the server's log under this request id."
-    return problem(500, detail, request_id=_request_id(request))
+    request_id = _request_id(request)
+    # Outside of the entry, which stamps all other answers.
+    return problem(500, detail, request_id=request_id, headers={"X-Request-ID": request_id})
 
 
 def install(app: FastAPI) -> None:
