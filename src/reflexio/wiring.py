@@ -6,13 +6,12 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from reflexio.errors import ProviderError
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import Database
+from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
 from reflexio.usecases.embed import keep_embedding
-from reflexio.usecases.search import Meaning
 
 log = logging.getLogger("reflexio")
 
@@ -34,7 +33,11 @@ class Reflexio:
 
     def start(self) -> None:
         """Begins the work that goes on beside the calls."""
-        for work in (self._tidy_hourly(), self._learn_to_search(), keep_embedding(self.database, self.embedder)):
+        for work in (
+            self._tidy_hourly(),
+            self.database.warm(self.embedder.name),
+            keep_embedding(self.database, self.embedder),
+        ):
             self._tasks.append(asyncio.create_task(_told(work)))
 
     async def tidy(self) -> None:
@@ -46,20 +49,11 @@ class Reflexio:
             await self.tidy()
             await asyncio.sleep(HOUR)
 
-    async def _learn_to_search(self) -> None:
-        """Reads the vectors into memory and examines the embedder, so that nobody waits for it later."""
-        await self.database.warm(self.embedder.name)
-        from reflexio.retrieval.exam import examine
-
-        try:
-            self.meaning = Meaning(self.embedder, await examine(self.embedder))
-        except ProviderError as error:
-            log.warning("the embedder could not be examined and is trusted: %s", error)
-
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.embedder.aclose()
         await self.database.close()
 
 

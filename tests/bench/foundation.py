@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from reflexio import AsyncReflexioClient, ReflexioClient
-from reflexio.cli.demo import free_port, running_server
+from reflexio.server.process import free_port, running_server
 from reflexio.storage.sqlite import open_sqlite
 from tests.bench.report import Figure, milliseconds
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from reflexio.providers.embedding.local import LocalEmbedder
 from sqlalchemy import Connection, create_engine
-from tests.bench.retrieval_sets import DATA, HELD_OUT, REQUIRED, Question, Shelf
 
+from reflexio.providers.embedding.local import LocalEmbedder
 from reflexio.retrieval.exam import QUESTIONS, graded
 from reflexio.retrieval.fusion import ByVectors, ByWords, fuse
 from reflexio.storage.search.vectors import VectorIndex
 from reflexio.storage.search.words import Row, Scope, Words
+from tests.bench.retrieval_sets import DATA, HELD_OUT, REQUIRED, Question, Shelf
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
@@ -61,7 +61,7 @@ def measure(*, held_out: bool = False) -> list[Quality]:
     print(f"{'set':20} {'embedder':8} " + " ".join(f"{head:12}" for head in [*METHODS, "at least"]))
     table = []
     for embedder, embed in (("local", _local(sets)), ("letters", _letters), ("chance", _chance)):
-        trust = graded(embed(exam))
+        trust = graded(embed(exam)).trust
         for name, shelves in sets.items():
             table.append(Quality(name, embedder, _recall(name, shelves, embed, trust)))
             print(table[-1], flush=True)

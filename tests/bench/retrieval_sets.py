@@ -53,10 +53,7 @@ def locomo_observations() -> Iterator[Shelf]:
                 came_from[turn].add(row)
         yield _shelf(
             [observation["text"] for observation in told["observations"]],
-            [
-                (q["question"], [came_from[e] for e in _once(q["evidence"], came_from)])
-                for q in told["questions"]
-            ],
+            [(q["question"], [came_from[e] for e in _once(q["evidence"], came_from)]) for q in told["questions"]],
         )
 
 
@@ -69,9 +66,7 @@ def prefeval() -> Iterator[Shelf]:
 def humaneval() -> Iterator[Shelf]:
     """Rows are the lessons written for a task, together; the task's prompt is to find them."""
     tasks = [task for task in lines("replay/humaneval.jsonl") if task["lessons"]]
-    yield _shelf(
-        [" ".join(task["lessons"]) for task in tasks], [(t["prompt"], [{row}]) for row, t in enumerate(tasks)]
-    )
+    yield _shelf([" ".join(task["lessons"]) for task in tasks], [(t["prompt"], [{row}]) for row, t in enumerate(tasks)])
 
 
 def intents(name: str) -> Iterator[Shelf]:
@@ -110,9 +105,7 @@ def playbook_halves() -> Iterator[Shelf]:
 def airline_replies() -> Iterator[Shelf]:
     """What a customer says is to find the agent's answer among those of the session."""
     for session in lines("replay/airline.jsonl")[:50]:
-        said = [
-            turn for turn in session["interactions"] if turn["content"].strip() and turn["role"] != "tool"
-        ]
+        said = [turn for turn in session["interactions"] if turn["content"].strip() and turn["role"] != "tool"]
         rows = [turn["content"] for turn in said if turn["role"] == "assistant"]
         asked = [
             (turn["content"], [{rows.index(reply["content"])}])
@@ -138,9 +131,7 @@ def preferences_in_talk() -> Iterator[Shelf]:
 def second_lessons() -> Iterator[Shelf]:
     """A task's second lesson (ALFWorld) is to find its first."""
     tasks = [task for task in lines("replay/alfworld.jsonl") if len(task["lessons"]) > 1]
-    yield _shelf(
-        [t["lessons"][0] for t in tasks], [(t["lessons"][1], [{row}]) for row, t in enumerate(tasks)]
-    )
+    yield _shelf([t["lessons"][0] for t in tasks], [(t["lessons"][1], [{row}]) for row, t in enumerate(tasks)])
 
 
 REQUIRED: dict[str, Callable[[], Iterator[Shelf]]] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reflexio.cli.demo import running_server
+from reflexio.server.process import running_server
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Errors become HTTP answers here and nowhere else: RFC 9457 problem details, with a `detail` in plain words."""
 
 import logging
+import math
 from typing import Any
 
 import orjson
@@ -33,6 +34,7 @@ TITLES = {
     405: "Method not allowed",
     409: "Conflict",
     413: "Body too large",
+    415: "Not JSON",
     422: "Invalid request",
     429: "Too many requests",
     500: "Internal error",
@@ -65,7 +67,7 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
     status = status_of(error)
     headers = {}
     if isinstance(error, errors.RateLimited):
-        headers["Retry-After"] = str(max(1, round(error.retry_after)))
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if isinstance(error, errors.NotAuthorised):
         headers["WWW-Authenticate"] = "Bearer"
     more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}

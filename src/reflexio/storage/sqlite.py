@@ -26,8 +26,8 @@ from reflexio.storage.writer import Writer
 
 T = TypeVar("T")
 READERS = 4
+WAL = "journal_mode=WAL"
 PRAGMAS = (
-    "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
     "busy_timeout=10000",
@@ -36,7 +36,7 @@ PRAGMAS = (
 )
 
 
-def _engine(path: Path, begin: str, *, size: int) -> Engine:
+def _engine(path: Path, begin: str, *, size: int = 1, pragmas: tuple[str, ...] = (WAL, *PRAGMAS)) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=QueuePool,
@@ -49,7 +49,7 @@ def _engine(path: Path, begin: str, *, size: int) -> Engine:
     def prepare(connection: Any, _: Any) -> None:
         # The driver must not begin or commit on its own: transactions are ours.
         connection.isolation_level = None
-        for pragma in PRAGMAS:
+        for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -136,7 +136,19 @@ def open_sqlite(path: Path) -> SqliteDatabase:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise StorageReadOnly(str(error), path=str(path)) from error
-    writing = _engine(path, "BEGIN IMMEDIATE", size=1)
-    with explained(str(path)), writing.begin() as connection:
-        migrate(connection, str(path))
+    with explained(str(path)):
+        _bring_up_to_date(path)
+        writing = _engine(path, "BEGIN IMMEDIATE")
+        # Connects once, alone: readers and writer must not race for the change to WAL.
+        writing.connect().close()
     return SqliteDatabase(path, writing, _engine(path, "BEGIN", size=READERS))
+
+
+def _bring_up_to_date(path: Path) -> None:
+    """Before WAL, which changes the file: one that is not ours stays as it is."""
+    engine = _engine(path, "BEGIN IMMEDIATE", pragmas=PRAGMAS)
+    try:
+        with engine.begin() as connection:
+            migrate(connection, str(path))
+    finally:
+        engine.dispose()

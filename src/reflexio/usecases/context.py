@@ -4,7 +4,8 @@ from reflexio.models.search import ContextItem, ContextRequest, ContextResponse,
 from reflexio.models.status import PlaybookStatus
 from reflexio.ports.storage import Store
 from reflexio.retrieval import context
-from reflexio.usecases.search import Meaning, everything
+from reflexio.retrieval.meaning import Meaning
+from reflexio.usecases.search import everything
 
 POOL = 20
 """Learnings of each kind that compete for the room."""

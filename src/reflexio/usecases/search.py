@@ -3,14 +3,11 @@
 Without an embedder that answers in time, words decide alone and the answer says so.
 """
 
-import asyncio
 import dataclasses
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reflexio.errors import ProviderError
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Page
@@ -24,43 +21,14 @@ from reflexio.models.search import (
     UnifiedSearchRequest,
 )
 from reflexio.models.status import PlaybookStatus, Status
-from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TimeRange, TurnFilter, Tx
-from reflexio.retrieval.exam import UNEXAMINED, Grade
 from reflexio.retrieval.fusion import Hit
+from reflexio.retrieval.meaning import Meaning
 from reflexio.retrieval.search import Found, Question, search
 from reflexio.usecases.browse import time_range
 from reflexio.usecases.learnings import reviews, statuses
 
-log = logging.getLogger("reflexio.search")
-
-PATIENCE = 3.0
-"""Seconds that a search waits for its query's vector."""
-QUERY_START = 4_000
-"""Characters of a query that are embedded; models read no further."""
 APPROVED = (PlaybookStatus.APPROVED,)
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """The embedder in use, and its grade in the exam."""
-
-    embedder: Embedder
-    grade: Grade = UNEXAMINED
-
-    async def of(self, text: str, mode: SearchMode) -> QueryVector | None:
-        """The query as numbers, or None when words must do."""
-        if mode is SearchMode.FTS or not text.strip():
-            return None
-        try:
-            vectors = await asyncio.wait_for(self.embedder.embed([text[:QUERY_START]]), PATIENCE)
-        except ProviderError as error:
-            log.warning("searching by words alone: %s", error)
-            return None
-        except TimeoutError:
-            log.warning("searching by words alone: the embedder did not answer within %g s", PATIENCE)
-            return None
-        return QueryVector(self.embedder.name, tuple(vectors[0].tolist()))
 
 
 @dataclass(frozen=True)

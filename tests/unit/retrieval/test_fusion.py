@@ -72,9 +72,7 @@ def test_with_neither_there_is_nothing() -> None:
 def test_a_row_that_is_not_embedded_yet_counts_as_average() -> None:
     words = ByWords([9, 1], [6.0, 6.0], [0.5, 0.5])
     fused = fuse(words, vectors(0.2, 0.5))
-    assert {hit.id: hit.score for hit in fused.hits}[9] == pytest.approx(
-        {hit.id: hit.score for hit in fused.hits}[1]
-    )
+    assert {hit.id: hit.score for hit in fused.hits}[9] == pytest.approx({hit.id: hit.score for hit in fused.hits}[1])
     assert [hit.why for hit in fused.hits if hit.id == 9] == ["words 6.0 (rank 1), not embedded yet"]
 
 

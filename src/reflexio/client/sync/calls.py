@@ -94,11 +94,12 @@ class Calls:
         repeatable: bool = True,
         waited: bool = False,
     ) -> A:
-        content = body.model_dump_json(exclude_none=True).encode() if isinstance(body, BaseModel) else None
+        # Only what the caller said: with our own clock in it, the same call a second later would be another one.
+        said = body.model_dump_json(exclude_none=True, exclude_unset=True) if isinstance(body, BaseModel) else None
         request = self._http.build_request(
             method,
             path,
-            content=content,
+            content=said,
             json=body if isinstance(body, dict) else None,
             params={name: value for name, value in (params or {}).items() if value is not None},
             headers={"Content-Type": "application/json", **(headers or {})},
