@@ -53,8 +53,8 @@ class Work(Protocol):
         """
         ...
 
-    async def wait(self, key: str, timeout: float | None = None) -> Job:
-        """Returns when the job has ended, at once after it has; raises TimeoutError, and NotFound for no such job."""
+    async def wait(self, key: str) -> Job:
+        """Returns when the job has ended, at once after it has. Raises NotFound when there is no such job."""
         ...
 
     async def get(self, key: str) -> Job | None: ...
