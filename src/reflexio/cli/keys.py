@@ -42,10 +42,8 @@ def create(
     """Make a key and show it, once."""
     made = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label))
     typer.echo(made.token)
-    typer.echo(
-        f"Key {made.key.id} of organisation {made.key.org_id!r}. It is not shown again. From now on every call needs a key.",
-        err=True,
-    )
+    note = f"Key {made.key.id} of organisation {made.key.org_id!r}. It is not shown again."
+    typer.echo(f"{note} From now on every call needs a key.", err=True)
 
 
 @app.command("list")

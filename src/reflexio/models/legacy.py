@@ -67,7 +67,10 @@ PLURALS = {
     "user_playbook_extractor_configs": "playbook_configs",
     "agent_feedback_configs": "playbook_configs",
 }
-NAME_KEYS = ("playbook_name", "extractor_name", "feedback_name")
+SINGULARS = {
+    "profile_extractor_config": (PROFILE_NAMES, PROFILE_RETIRED),
+    "user_playbook_extractor_config": (PLAYBOOK_NAMES, PLAYBOOK_RETIRED),
+}
 
 
 def translate(raw: Mapping[str, Any], *, renamed: Mapping[str, str], retired: frozenset[str]) -> dict[str, Any]:
@@ -93,18 +96,16 @@ def singular_first(raw: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[st
     """Changes of a client that knows only the singular names.
 
     Such a client sees the first entry of each list and sends it back with every write. Its entry takes the
-    place of the first one and the others stay, so that an unrelated change never costs a playbook type.
+    place of the first one, which keeps what the client has no name for, and the others stay: an unrelated
+    change never costs a playbook type or a part of one.
     """
     changes = dict(raw)
-    for one in ("profile_extractor_config", "user_playbook_extractor_config"):
+    for one, (renamed, retired) in SINGULARS.items():
         many = PLURALS[one]
         if isinstance(changes.get(one), Mapping) and changes.get(many) is None:
-            entry = dict(changes.pop(one))
-            rest = stored.get(many, [])
-            if rest and not any(entry.get(key) for key in NAME_KEYS):
-                key = "extractor_name" if many.startswith("profile") else "playbook_name"
-                entry[key] = rest[0][key]
-            changes[many] = [entry, *rest[1:]]
+            entry = translate(changes.pop(one), renamed=renamed, retired=retired)
+            first, *rest = stored.get(many) or [{}]
+            changes[many] = [{**first, **entry}, *rest]
     return changes
 
 

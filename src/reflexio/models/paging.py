@@ -28,7 +28,7 @@ class Position:
             position = cls(int(at), int(row))
         except (binascii.Error, ValueError):
             raise ValueError("not a cursor of this server; start again without one") from None
-        if not (0 <= position.at < 2**63 and 0 <= position.id < 2**63):
+        if not (0 <= position.at < 2**63 and 0 <= position.id < 2**63) or position.cursor() != cursor:
             raise ValueError("not a cursor of this server; start again without one")
         return position
 

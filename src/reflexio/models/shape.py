@@ -1,5 +1,6 @@
 """The two shapes that cross the wire, and the field types they share."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -23,16 +24,22 @@ class Answered(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-def _depth(value: Any) -> int:
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects are nested deeper than that. Without recursion: the depth is the caller's."""
+    inside = [value]
+    for _ in range(levels + 1):
+        inside = [each for held in inside for each in _held(held)]
+    return bool(inside)
+
+
+def _held(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
-        return 1 + max((_depth(v) for v in value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max((_depth(v) for v in value), default=0)
-    return 0
+        return value.values() or (None,)
+    return value or (None,) if isinstance(value, list | tuple) else ()
 
 
 def _shallow(value: dict[str, Any]) -> dict[str, Any]:
-    if _depth(value) > MAX_DEPTH:
+    if is_deeper(value, MAX_DEPTH):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     return value
 
@@ -43,7 +50,7 @@ def _seconds(moment: datetime) -> datetime:
 
 
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
 Source = Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9._:-]{0,127})?$")]
 Version = Annotated[str, StringConstraints(max_length=1000)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_shallow)]

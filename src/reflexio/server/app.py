@@ -11,7 +11,7 @@ from reflexio.server import problems
 from reflexio.server.auth import Gate
 from reflexio.server.entry import Entry
 from reflexio.server.limits import Limiter
-from reflexio.server.routes import health, interactions, settings
+from reflexio.server.routes import health, interactions, learnings, searching, settings
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
@@ -29,6 +29,7 @@ def create_app(config: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         house = await build(config)
         _install(app, house)
+        house.start()
         try:
             yield
         finally:
@@ -41,6 +42,6 @@ def create_app(config: Settings) -> FastAPI:
             CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
         )
     problems.install(app)
-    for module in (health, interactions, settings):
+    for module in (health, interactions, learnings, searching, settings):
         app.include_router(module.router)
     return app

@@ -32,9 +32,15 @@ def is_local(peer: str, headers: Headers) -> bool:
     """A caller on this machine, and not one whom a proxy or a web page speaks for."""
     if not is_loopback(peer) or any(name in headers for name in FORWARDED):
         return False
-    host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
     origin = headers.get("origin")
-    return is_loopback(host) and (origin is None or is_loopback(urlsplit(origin).hostname or ""))
+    return is_loopback(_host(f"//{headers.get('host', '')}")) and (origin is None or is_loopback(_host(origin)))
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 class Gate:

@@ -9,8 +9,13 @@ from typing import Any
 import orjson
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+
+from reflexio.models.shape import is_deeper
+
+DEEPEST = 64
+"""Levels of lists and objects in a body; nothing of ours comes near."""
 
 
 def parse(body: bytes) -> Any:
@@ -18,7 +23,9 @@ def parse(body: bytes) -> Any:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise HTTPException(400, f"The body is not valid JSON: {error}") from None
-    # Escaped NULs are rare; only then is the whole document looked through.
+    # Most bodies have too few brackets to be deep, and escaped NULs are rare: only then is all looked through.
+    if body.count(b"[") + body.count(b"{") > DEEPEST and is_deeper(parsed, DEEPEST):
+        raise HTTPException(422, f"The body is nested deeper than {DEEPEST} levels.")
     if b"\\u0000" in body and _holds_nul(parsed):
         raise HTTPException(422, "Texts must not contain NUL characters.")
     return parsed
@@ -39,6 +46,11 @@ class JsonRequest(Request):
         return self._json
 
 
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
 class JsonRoute(APIRoute):
     """A route whose body comes through our door."""
 
@@ -46,6 +58,14 @@ class JsonRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def through_the_door(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
+            arrived = JsonRequest(request.scope, request.receive)
+            # Read here, because FastAPI takes every error on the way, such as a body too large, for bad JSON.
+            try:
+                body = await arrived.body()
+            except ClientDisconnect:
+                raise HTTPException(400, "The caller went away before the body was complete.") from None
+            if body and not _is_json(request.headers.get("content-type", "")):
+                raise HTTPException(415, "The body must be JSON, sent with Content-Type: application/json.")
+            return await handle(arrived)
 
         return through_the_door

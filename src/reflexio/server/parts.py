@@ -1,22 +1,15 @@
-"""What a route may ask for: the running Reflexio, and the caller's own store."""
+"""What a route needs besides its arguments: the running Reflexio, and the caller's own store."""
 
-from typing import Annotated
-
-from fastapi import Depends, Request
+from starlette.requests import Request
 
 from reflexio.ports.storage import Store
 from reflexio.wiring import Reflexio
 
 
-async def _house(request: Request) -> Reflexio:
-    house: Reflexio = request.app.state.reflexio
-    return house
+def house(request: Request) -> Reflexio:
+    parts: Reflexio = request.app.state.reflexio
+    return parts
 
 
-async def _store(request: Request) -> Store:
-    house: Reflexio = request.app.state.reflexio
-    return house.database.of(request.scope["org_id"])
-
-
-House = Annotated[Reflexio, Depends(_house)]
-OrgStore = Annotated[Store, Depends(_store)]
+def store(request: Request) -> Store:
+    return house(request).database.of(request.scope["org_id"])

@@ -1,6 +1,7 @@
 """Errors become HTTP answers here and nowhere else: RFC 9457 problem details, with a `detail` in plain words."""
 
 import logging
+import math
 from typing import Any
 
 import orjson
@@ -33,6 +34,7 @@ TITLES = {
     405: "Method not allowed",
     409: "Conflict",
     413: "Body too large",
+    415: "Not JSON",
     422: "Invalid request",
     429: "Too many requests",
     500: "Internal error",
@@ -65,7 +67,7 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
     status = status_of(error)
     headers = {}
     if isinstance(error, errors.RateLimited):
-        headers["Retry-After"] = str(max(1, round(error.retry_after)))
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if isinstance(error, errors.NotAuthorised):
         headers["WWW-Authenticate"] = "Bearer"
     more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}
@@ -87,7 +89,7 @@ def _request_id(request: Request) -> str:
 async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, errors.ReflexioError)
     if status_of(error) >= 500:
-        log.error("%s %s: %s", request.method, request.url.path, error)
+        log.error("%s %s (request %s): %s", request.method, request.url.path, _request_id(request), error)
     return as_problem(error, _request_id(request))
 
 
@@ -105,9 +107,12 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    at = request.method, request.url.path, _request_id(request)
+    log.exception("%s %s (request %s) failed", *at, exc_info=error)
     detail = "The server made a mistake. It is in the server's log under this request id."
-    return problem(500, detail, request_id=_request_id(request))
+    # This answer is made outside of the room that stamps all others.
+    stamp = {"X-Request-ID": _request_id(request)}
+    return problem(500, detail, request_id=_request_id(request), headers=stamp)
 
 
 def install(app: FastAPI) -> None:

@@ -1,13 +1,20 @@
 """Small things kept under a key: the configuration and the receipts of idempotent calls."""
 
-from sqlalchemy import Connection, delete, insert, select
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.ports.storage import Receipt
 from reflexio.storage.schema import configs, receipts
 from reflexio.storage.upsert import put
 
-KEPT_FOR = 7 * 86_400
-"""Seconds after which a receipt is forgotten; no client repeats a publish that late."""
+
+@cache
+def _once(dialect: str) -> Any:
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    return insert(receipts).on_conflict_do_nothing()
 
 
 class SqlConfigs:
@@ -35,12 +42,11 @@ class SqlReceipts:
         row = self._connection.execute(query).one_or_none()
         return Receipt(*row) if row else None
 
-    def add(self, key: str, receipt: Receipt, now: int) -> None:
+    def add(self, key: str, receipt: Receipt, now: int) -> bool:
         row = {"org_id": self._org, "key": key, "created_at": now}
-        self._connection.execute(
-            insert(receipts), {**row, "fingerprint": receipt.fingerprint, "answer": receipt.answer}
-        )
+        row |= {"fingerprint": receipt.fingerprint, "answer": receipt.answer}
+        return self._connection.execute(_once(self._connection.dialect.name), row).rowcount > 0
 
-    def forget_old(self, now: int) -> None:
-        old = receipts.c.created_at < now - KEPT_FOR
-        self._connection.execute(delete(receipts).where(receipts.c.org_id == self._org, old))
+
+def forget_receipts(connection: Connection, before: int) -> int:
+    return connection.execute(delete(receipts).where(receipts.c.created_at < before)).rowcount

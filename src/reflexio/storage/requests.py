@@ -10,6 +10,7 @@ from reflexio.errors import Conflict
 from reflexio.models.interaction import Request
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import RequestFilter
+from reflexio.storage.interactions import SqlInteractions
 from reflexio.storage.paging import during, listing
 from reflexio.storage.schema import interactions, requests
 
@@ -24,9 +25,10 @@ def _read(row: Any) -> Request:
 
 
 class SqlRequests:
-    def __init__(self, connection: Connection, org_id: str) -> None:
+    def __init__(self, connection: Connection, org_id: str, turns: SqlInteractions) -> None:
         self._connection = connection
         self._org = org_id
+        self._turns = turns
 
     def _where(self, where: RequestFilter) -> ColumnElement[bool]:
         wanted = {
@@ -71,7 +73,7 @@ class SqlRequests:
 
     def _remove(self, which: ColumnElement[bool]) -> int:
         turns = interactions.c.request_id.in_(select(requests.c.request_id).where(which))
-        self._connection.execute(delete(interactions).where(interactions.c.org_id == self._org, turns))
+        self._turns.remove_where(interactions.c.org_id == self._org, turns)
         return self._connection.execute(delete(requests).where(which)).rowcount
 
     def count(self, user_id: str | None = None) -> int:

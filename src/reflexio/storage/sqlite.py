@@ -14,17 +14,20 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageReadOnly
-from reflexio.ports.storage import Keys, Tx
+from reflexio.ports.storage import Keys, Tx, Vectors
+from reflexio.storage.documents import forget_receipts
 from reflexio.storage.faults import explained
 from reflexio.storage.keys import SqlKeys
 from reflexio.storage.migrate import migrate
+from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.tx import SqlTx
+from reflexio.storage.vectors import SqlVectors
 from reflexio.storage.writer import Writer
 
 T = TypeVar("T")
 READERS = 4
+WAL = "journal_mode=WAL"
 PRAGMAS = (
-    "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
     "busy_timeout=10000",
@@ -33,7 +36,7 @@ PRAGMAS = (
 )
 
 
-def _engine(path: Path, begin: str, *, size: int) -> Engine:
+def _engine(path: Path, begin: str, *, size: int = 1, pragmas: tuple[str, ...] = (WAL, *PRAGMAS)) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         poolclass=QueuePool,
@@ -46,7 +49,7 @@ def _engine(path: Path, begin: str, *, size: int) -> Engine:
     def prepare(connection: Any, _: Any) -> None:
         # The driver must not begin or commit on its own: transactions are ours.
         connection.isolation_level = None
-        for pragma in PRAGMAS:
+        for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -62,10 +65,10 @@ class SqliteStore:
         self.org_id = org_id
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id)))
+        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id, self._database.shelves)))
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id)))
+        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._database.shelves)))
 
 
 class SqliteDatabase:
@@ -75,6 +78,7 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, writing: Engine, reading: Engine) -> None:
         self.label = str(path)
+        self.shelves = Shelves()
         self._writing = writing
         self._reading = reading
         self._writer = Writer(writing, self.label)
@@ -100,6 +104,19 @@ class SqliteDatabase:
     async def write_keys(self, fn: Callable[[Keys], T]) -> T:
         return await self.write(lambda connection: fn(SqlKeys(connection)))
 
+    async def read_vectors(self, fn: Callable[[Vectors], T]) -> T:
+        return await self.read(lambda connection: fn(SqlVectors(connection)))
+
+    async def write_vectors(self, fn: Callable[[Vectors], T]) -> T:
+        return await self.write(lambda connection: fn(SqlVectors(connection)))
+
+    async def warm(self, model: str) -> None:
+        while not await self.read(lambda connection: self.shelves.warm(connection, model)):
+            pass
+
+    async def forget_receipts(self, before: int) -> int:
+        return await self.write(lambda connection: forget_receipts(connection, before))
+
     async def ping(self) -> None:
         await self.read(lambda connection: connection.execute(text("SELECT 1")))
 
@@ -119,7 +136,19 @@ def open_sqlite(path: Path) -> SqliteDatabase:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise StorageReadOnly(str(error), path=str(path)) from error
-    writing = _engine(path, "BEGIN IMMEDIATE", size=1)
-    with explained(str(path)), writing.begin() as connection:
-        migrate(connection, str(path))
+    with explained(str(path)):
+        _bring_up_to_date(path)
+        writing = _engine(path, "BEGIN IMMEDIATE")
+        # Connects once, alone: readers and writer must not race for the change to WAL.
+        writing.connect().close()
     return SqliteDatabase(path, writing, _engine(path, "BEGIN", size=READERS))
+
+
+def _bring_up_to_date(path: Path) -> None:
+    """Before WAL, which changes the file: one that is not ours stays as it is."""
+    engine = _engine(path, "BEGIN IMMEDIATE", pragmas=PRAGMAS)
+    try:
+        with engine.begin() as connection:
+            migrate(connection, str(path))
+    finally:
+        engine.dispose()

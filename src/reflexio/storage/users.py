@@ -1,10 +1,24 @@
 """Users: how far each one's turns have been learned."""
 
+from functools import cache
+from typing import Any
+
 from sqlalchemy import ColumnElement, Connection, case, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.ports.storage import Progress
 from reflexio.storage.schema import users
+
+
+@cache
+def _mark(dialect: str) -> Any:
+    """Built once: every publish runs it, and building costs more than running."""
+    statement = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(users)
+    new = statement.excluded
+    waiting = case((users.c.unlearned_since > 0, users.c.unlearned_since), else_=new.unlearned_since)
+    return statement.on_conflict_do_update(
+        index_elements=["org_id", "user_id"], set_={"unlearned_since": waiting, "published_at": new.published_at}
+    )
 
 
 class SqlUsers:
@@ -13,16 +27,8 @@ class SqlUsers:
         self._org = org_id
 
     def mark_unlearned(self, user_id: str, now: int) -> None:
-        insert = postgresql.insert if self._connection.dialect.name == "postgresql" else sqlite.insert
-        statement = insert(users)
-        waiting = case((users.c.unlearned_since > 0, users.c.unlearned_since), else_=statement.excluded.unlearned_since)
-        self._connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["org_id", "user_id"],
-                set_={"unlearned_since": waiting, "published_at": statement.excluded.published_at},
-            ),
-            {"org_id": self._org, "user_id": user_id, "unlearned_since": now, "published_at": now},
-        )
+        row = {"org_id": self._org, "user_id": user_id, "unlearned_since": now, "published_at": now}
+        self._connection.execute(_mark(self._connection.dialect.name), row)
 
     def progress(self, user_id: str) -> Progress | None:
         query = select(users.c.learned_through, users.c.unlearned_since).where(*self._one(user_id))

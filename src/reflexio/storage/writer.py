@@ -75,32 +75,36 @@ class Writer:
         failed: list[tuple[Write, BaseException]] = []
         try:
             with self._engine.begin() as connection:
+                driver: Any = connection.connection.driver_connection
                 for write in group:
                     try:
-                        made.append((write, _in_savepoint(connection, write.fn)))
-                    except DBAPIError:
-                        raise
-                    except BaseException as error:  # noqa: BLE001  it belongs to whoever asked for this write
+                        made.append((write, _in_savepoint(connection, driver, write.fn)))
+                    except BaseException as error:
+                        if not driver.in_transaction:
+                            raise
                         failed.append((write, error))
-        except DBAPIError as fault:
+        except BaseException as error:  # noqa: BLE001  this thread writes for everybody and must go on
             # The whole transaction is gone: nobody was answered, so nobody is lied to.
-            reason: BaseException = explain(fault, self._path)
-            made, failed = [], [(write, reason) for write in group]
+            made, failed = [], [(write, error) for write in group]
         for write, result in made:
             write.done.set_result(result)
         for write, failure in failed:
-            write.done.set_exception(failure)
+            write.done.set_exception(self._explained(failure))
+
+    def _explained(self, failure: BaseException) -> BaseException:
+        return explain(failure, self._path) if isinstance(failure, DBAPIError) else failure
 
 
-def _in_savepoint(connection: Connection, fn: Callable[[Connection], Any]) -> Any:
-    connection.exec_driver_sql("SAVEPOINT one_write")
+def _in_savepoint(connection: Connection, driver: Any, fn: Callable[[Connection], Any]) -> Any:
+    # Straight to the driver: these three run around every write.
+    driver.execute("SAVEPOINT one_write")
     try:
         result = fn(connection)
-    except DBAPIError:
-        raise
     except BaseException:
-        connection.exec_driver_sql("ROLLBACK TO one_write")
-        connection.exec_driver_sql("RELEASE one_write")
+        # A full or broken disk may have undone the whole transaction already.
+        if driver.in_transaction:
+            driver.execute("ROLLBACK TO one_write")
+            driver.execute("RELEASE one_write")
         raise
-    connection.exec_driver_sql("RELEASE one_write")
+    driver.execute("RELEASE one_write")
     return result

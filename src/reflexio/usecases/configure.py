@@ -79,14 +79,14 @@ def _sizes(old: dict[str, Any], changes: dict[str, Any]) -> tuple[dict[str, int]
     return {}, []
 
 
-def _unmasked(new: Any, old: Any) -> Any:
+def _unmasked(new: Any, old: Any, place: str = "") -> Any:
     """What was shown masked and came back so is what it was."""
-    if new == MASK and isinstance(old, str):
-        return old
     if isinstance(new, dict):
         known = old if isinstance(old, dict) else {}
-        return {key: _unmasked(value, known.get(key)) for key, value in new.items()}
-    return new
+        return {key: _unmasked(value, known.get(key), f"{place}.{key}") for key, value in new.items()}
+    if new == MASK and not isinstance(old, str):
+        raise InvalidRequest(f"{place.lstrip('.')} is masked and there is no secret behind it: send the secret itself.")
+    return old if new == MASK else new
 
 
 def _plain(error: Any) -> dict[str, Any]:

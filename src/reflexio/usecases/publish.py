@@ -88,23 +88,29 @@ async def publish(
     fingerprint = _fingerprint(wanted) if idempotency_key else ""
 
     def once(tx: Tx) -> PublishResponse:
-        if not idempotency_key:
-            _store(tx, made, now)
-            return answer
-        if first := tx.receipts.get(idempotency_key):
-            if first.fingerprint != fingerprint:
-                raise Conflict(f"The idempotency key {idempotency_key!r} was used for another request.")
-            return PublishResponse.model_validate_json(first.answer)
-        tx.receipts.forget_old(now)
-        tx.receipts.add(idempotency_key, Receipt(fingerprint, answer.model_dump_json()), now)
+        if idempotency_key and not tx.receipts.add(
+            idempotency_key, Receipt(fingerprint, answer.model_dump_json()), now
+        ):
+            return _repeated(tx, idempotency_key, fingerprint)
         _store(tx, made, now)
         return answer
 
     return await store.write(once)
 
 
+def _repeated(tx: Tx, key: str, fingerprint: str) -> PublishResponse:
+    first = tx.receipts.get(key)
+    if first is None or first.fingerprint != fingerprint:
+        raise Conflict(f"The idempotency key {key!r} was used for another request.")
+    return PublishResponse.model_validate_json(first.answer)
+
+
+# A client stamps its turns when it sends them: the same call made a second later is still the same call.
+STAMPS = {"interaction_data_list": {"__all__": {"created_at"}}}
+
+
 def _fingerprint(wanted: PublishRequest) -> str:
-    return hashlib.sha256(wanted.model_dump_json(exclude_unset=True).encode()).hexdigest()
+    return hashlib.sha256(wanted.model_dump_json(exclude_unset=True, exclude=STAMPS).encode()).hexdigest()
 
 
 async def finalize_session(store: Store, user_id: str, session_id: str) -> FinalizeSessionResponse:

@@ -14,6 +14,8 @@ from reflexio.client import answers
 from reflexio.client.background import AsyncBackground, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import Endpoint
+from reflexio.models.interaction import BulkDeleteResponse
+from reflexio.models.profile import UpdateResponse
 
 log = logging.getLogger("reflexio.client")
 A = TypeVar("A", bound=BaseModel)
@@ -91,11 +93,12 @@ class Calls:
         repeatable: bool = True,
         waited: bool = False,
     ) -> A:
-        content = body.model_dump_json(exclude_none=True).encode() if isinstance(body, BaseModel) else None
+        # Only what the caller said: with our own clock in it, the same call a second later would be another one.
+        said = body.model_dump_json(exclude_none=True, exclude_unset=True) if isinstance(body, BaseModel) else None
         request = self._http.build_request(
             method,
             path,
-            content=content,
+            content=said,
             json=body if isinstance(body, dict) else None,
             params={name: value for name, value in (params or {}).items() if value is not None},
             headers={"Content-Type": "application/json", **(headers or {})},
@@ -164,3 +167,12 @@ class Calls:
             return await call()
         self._background.start(call)
         return None
+
+    async def _delete_many(self, path: str, body: BaseModel | None, topics: tuple[str, ...]) -> BulkDeleteResponse:
+        done = await self._delete(path, BulkDeleteResponse, body, topics=topics, wait=True)
+        return done or BulkDeleteResponse()
+
+    async def _change(self, path: str, body: BaseModel, topics: tuple[str, ...]) -> UpdateResponse:
+        done = await self._call("PUT", path, UpdateResponse, body)
+        self._cache.forget(*topics)
+        return done

@@ -15,6 +15,8 @@ from reflexio.client import answers
 from reflexio.client.background import Background, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import Endpoint
+from reflexio.models.interaction import BulkDeleteResponse
+from reflexio.models.profile import UpdateResponse
 
 log = logging.getLogger("reflexio.client")
 A = TypeVar("A", bound=BaseModel)
@@ -92,11 +94,12 @@ class Calls:
         repeatable: bool = True,
         waited: bool = False,
     ) -> A:
-        content = body.model_dump_json(exclude_none=True).encode() if isinstance(body, BaseModel) else None
+        # Only what the caller said: with our own clock in it, the same call a second later would be another one.
+        said = body.model_dump_json(exclude_none=True, exclude_unset=True) if isinstance(body, BaseModel) else None
         request = self._http.build_request(
             method,
             path,
-            content=content,
+            content=said,
             json=body if isinstance(body, dict) else None,
             params={name: value for name, value in (params or {}).items() if value is not None},
             headers={"Content-Type": "application/json", **(headers or {})},
@@ -165,3 +168,12 @@ class Calls:
             return call()
         self._background.start(call)
         return None
+
+    def _delete_many(self, path: str, body: BaseModel | None, topics: tuple[str, ...]) -> BulkDeleteResponse:
+        done = self._delete(path, BulkDeleteResponse, body, topics=topics, wait=True)
+        return done or BulkDeleteResponse()
+
+    def _change(self, path: str, body: BaseModel, topics: tuple[str, ...]) -> UpdateResponse:
+        done = self._call("PUT", path, UpdateResponse, body)
+        self._cache.forget(*topics)
+        return done

@@ -2,9 +2,9 @@
 
 from importlib.metadata import version
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
-from reflexio.server.parts import House
+from reflexio.server.parts import house
 
 router = APIRouter(tags=["health"])
 
@@ -21,8 +21,8 @@ async def health() -> dict[str, str]:
 
 
 @router.get("/health/ready")
-async def ready(house: House) -> dict[str, str]:
-    await house.database.ping()
+async def ready(request: Request) -> dict[str, str]:
+    await house(request).database.ping()
     return {"status": "ready"}
 
 

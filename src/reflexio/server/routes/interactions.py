@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 
 from reflexio.models.interaction import (
     BulkDeleteResponse,
@@ -27,7 +27,7 @@ from reflexio.models.interaction import (
 from reflexio.models.paging import Cursor
 from reflexio.models.shape import Name
 from reflexio.server.body import JsonRoute
-from reflexio.server.parts import House, OrgStore
+from reflexio.server.parts import house, store
 from reflexio.usecases import browse, erase
 from reflexio.usecases import publish as publishing
 
@@ -36,74 +36,74 @@ router = APIRouter(prefix="/api", tags=["interactions"], route_class=JsonRoute)
 
 @router.post("/publish_interaction", response_model_exclude_none=True)
 async def publish_interaction(
-    house: House,
-    store: OrgStore,
+    request: Request,
     wanted: PublishRequest,
     wait_for_response: bool = False,
     idempotency_key: Annotated[str, Header(max_length=255)] = "",
 ) -> PublishResponse:
+    parts = house(request)
     return await publishing.publish(
-        house.database,
-        store,
-        house.clock,
+        parts.database,
+        store(request),
+        parts.clock,
         wanted,
         idempotency_key=idempotency_key,
-        default_version=house.settings.agent_version,
+        default_version=parts.settings.agent_version,
     )
 
 
 @router.get("/learning_status", response_model_exclude_none=True)
-async def learning_status(store: OrgStore, request_id: Name) -> LearningStatusResponse:
-    return await publishing.learning_status(store, request_id)
+async def learning_status(request: Request, request_id: Name) -> LearningStatusResponse:
+    return await publishing.learning_status(store(request), request_id)
 
 
 @router.post("/finalize_session", response_model_exclude_none=True)
-async def finalize_session(store: OrgStore, wanted: FinalizeSessionRequest) -> FinalizeSessionResponse:
-    return await publishing.finalize_session(store, wanted.user_id, wanted.session_id)
+async def finalize_session(request: Request, wanted: FinalizeSessionRequest) -> FinalizeSessionResponse:
+    return await publishing.finalize_session(store(request), wanted.user_id, wanted.session_id)
 
 
 @router.post("/get_interactions", response_model_exclude_none=True)
-async def get_interactions(store: OrgStore, asked: GetInteractionsRequest) -> GetInteractionsResponse:
-    return await browse.interactions(store, asked)
+async def get_interactions(request: Request, asked: GetInteractionsRequest) -> GetInteractionsResponse:
+    return await browse.interactions(store(request), asked)
 
 
 @router.get("/get_all_interactions", response_model_exclude_none=True)
 async def get_all_interactions(
-    store: OrgStore, limit: Annotated[int, Query(gt=0)] = 100, cursor: Cursor | None = None
+    request: Request, limit: Annotated[int, Query(gt=0)] = 100, cursor: Cursor | None = None
 ) -> GetInteractionsResponse:
-    return await browse.all_interactions(store, limit, cursor)
+    return await browse.all_interactions(store(request), limit, cursor)
 
 
 @router.post("/get_requests", response_model_exclude_none=True)
-async def get_requests(store: OrgStore, asked: GetRequestsRequest) -> GetRequestsResponse:
-    return await browse.requests(store, asked)
+async def get_requests(request: Request, asked: GetRequestsRequest) -> GetRequestsResponse:
+    return await browse.requests(store(request), asked)
 
 
 @router.delete("/delete_interaction")
-async def delete_interaction(store: OrgStore, which: DeleteInteractionRequest) -> DeleteResponse:
-    return await erase.interaction(store, which.user_id, which.interaction_id)
+async def delete_interaction(request: Request, which: DeleteInteractionRequest) -> DeleteResponse:
+    return await erase.interaction(store(request), which.user_id, which.interaction_id)
 
 
 @router.delete("/delete_request")
-async def delete_request(store: OrgStore, which: DeleteRequestRequest) -> DeleteResponse:
-    return await erase.request(store, which.request_id)
+async def delete_request(request: Request, which: DeleteRequestRequest) -> DeleteResponse:
+    return await erase.request(store(request), which.request_id)
 
 
 @router.delete("/delete_session")
-async def delete_session(store: OrgStore, which: DeleteSessionRequest) -> DeleteSessionResponse:
-    return await erase.session(store, which.session_id)
+async def delete_session(request: Request, which: DeleteSessionRequest) -> DeleteSessionResponse:
+    return await erase.session(store(request), which.session_id)
 
 
 @router.delete("/delete_requests_by_ids")
-async def delete_requests_by_ids(store: OrgStore, which: DeleteRequestsByIdsRequest) -> BulkDeleteResponse:
-    return await erase.requests(store, which.request_ids)
+async def delete_requests_by_ids(request: Request, which: DeleteRequestsByIdsRequest) -> BulkDeleteResponse:
+    return await erase.requests(store(request), which.request_ids)
 
 
 @router.delete("/delete_all_interactions")
-async def delete_all_interactions(store: OrgStore) -> BulkDeleteResponse:
-    return await erase.all_interactions(store)
+async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
+    return await erase.all_interactions(store(request))
 
 
 @router.post("/clear_user_data")
-async def clear_user_data(store: OrgStore, which: ClearUserDataRequest) -> ClearUserDataResponse:
-    return await erase.user(store, which.user_id)
+async def clear_user_data(request: Request, which: ClearUserDataRequest) -> ClearUserDataResponse:
+    return await erase.user(store(request), which.user_id)

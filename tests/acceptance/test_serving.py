@@ -1,0 +1,202 @@
+"""What a running server does around its routes."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+import pytest
+
+from reflexio.client.sync import ReflexioClient
+from reflexio.errors import NotAuthorised, RateLimited
+from tests.builders import body, every_turn, problem, turns
+from tests.conftest import Running, StartServer
+
+WHOAMI = "/api/whoami"
+
+
+def test_the_version_is_true(open_server: Running) -> None:
+    assert httpx.get(f"{open_server.url}/meta/version").json() == {"version": version("reflexio")}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"Forwarded": "for=127.0.0.1"},
+        {"X-Real-IP": "127.0.0.1"},
+        {"Host": "reflexio.example.org"},
+        {"Host": "127.0.0.1.example.org"},
+        {"Host": "[broken"},
+        {"Origin": "https://example.org"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost.example.org"},
+        {"Origin": "http://[broken"},
+    ],
+)
+def test_without_keys_only_callers_on_this_machine_are_served(open_server: Running, headers: dict[str, str]) -> None:
+    answer = httpx.get(open_server.url + WHOAMI, headers=headers)
+    problem(answer, 401)
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Host": "localhost:8081"}, {"Host": "[::1]:1"}, {"Origin": "http://localhost:3000"}]
+)
+def test_callers_on_this_machine_are_served_without_a_key(open_server: Running, headers: dict[str, str]) -> None:
+    assert httpx.get(open_server.url + WHOAMI, headers=headers).json()["org_id"] == "default"
+
+
+def test_a_key_nobody_asked_for_is_no_obstacle(open_server: Running) -> None:
+    with ReflexioClient("any key", open_server.url) as client:
+        assert client.whoami().org_id == "default"
+
+
+def test_the_operators_key_opens_the_default_organisation(start_server: StartServer) -> None:
+    server = start_server(REFLEXIO_API_KEY="the-operators-key")
+    with ReflexioClient("the-operators-key", server.url) as client:
+        assert client.whoami().org_id == "default"
+    for wrong in ("", "another"):
+        with ReflexioClient(wrong, server.url) as client, pytest.raises(NotAuthorised):
+            client.whoami()
+
+
+def test_keys_are_made_listed_and_revoked_on_the_command_line(tmp_path: Path) -> None:
+    def keys(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "reflexio", "keys", *words, "--data", str(tmp_path)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    token = keys("create", "--org", "acme", "--label", "laptop").stdout.strip()
+    assert token.startswith("rfx_")
+    listed = keys("list").stdout
+    assert "acme" in listed
+    assert "laptop" in listed
+    assert token not in listed
+    assert token.encode() not in (tmp_path / "reflexio.db").read_bytes()
+    assert keys("revoke", "1").returncode == 0
+    assert keys("list").stdout == ""
+    again = keys("revoke", "1")
+    assert again.returncode == 1
+    assert "There is no key 1" in again.stderr
+    assert "Traceback" not in again.stderr
+
+
+def test_request_ids_are_echoed_or_made(open_server: Running) -> None:
+    def of(given: str) -> str:
+        return str(httpx.get(open_server.url + WHOAMI, headers={"X-Request-ID": given}).headers["x-request-id"])
+
+    assert of("trace-7.a:b") == "trace-7.a:b"
+    for strange in ("", "a b", "x" * 129, "<script>"):
+        assert len(of(strange)) == 32
+
+
+def test_rate_limits_answer_429_and_say_when(start_server: StartServer) -> None:
+    server = start_server(REFLEXIO_RATE_LIMITS="whoami=2/minute")
+    with httpx.Client(base_url=server.url) as http:
+        assert [http.get(WHOAMI).status_code for _ in range(2)] == [200, 200]
+        answer = http.get(WHOAMI)
+        problem(answer, 429)
+        assert 29 <= int(answer.headers["retry-after"]) <= 30
+        assert http.get("/api/get_config").is_success
+        assert http.get("/health").is_success
+    with ReflexioClient(url_endpoint=server.url, retries=0) as client, pytest.raises(RateLimited) as refused:
+        client.whoami()
+    assert refused.value.retry_after > 20
+
+
+def test_without_limits_nobody_is_turned_away(open_server: Running) -> None:
+    with httpx.Client(base_url=open_server.url) as http:
+        assert all(http.get(WHOAMI).is_success for _ in range(200))
+
+
+def test_browsers_are_let_in_only_from_named_origins(start_server: StartServer, open_server: Running) -> None:
+    asked = {"Origin": "https://app.example.org", "Access-Control-Request-Method": "POST"}
+    assert "access-control-allow-origin" not in httpx.options(open_server.url + WHOAMI, headers=asked).headers
+
+    server = start_server(REFLEXIO_CORS_ORIGINS="https://app.example.org", REFLEXIO_API_KEY="k")
+    named = httpx.options(server.url + WHOAMI, headers=asked)
+    assert named.headers["access-control-allow-origin"] == "https://app.example.org"
+    other = httpx.options(server.url + WHOAMI, headers={**asked, "Origin": "https://example.com"})
+    assert "access-control-allow-origin" not in other.headers
+    call = httpx.get(server.url + WHOAMI, headers={"Origin": "https://app.example.org", "Authorization": "Bearer k"})
+    assert call.headers["access-control-allow-origin"] == "https://app.example.org"
+
+
+def test_a_smaller_body_limit_can_be_set(start_server: StartServer) -> None:
+    server = start_server(REFLEXIO_MAX_BODY_BYTES="1000")
+    url = f"{server.url}/api/publish_interaction"
+    assert httpx.post(url, json=body()).is_success
+    problem(httpx.post(url, json=body(agent_version="x" * 1000)), 413)
+
+
+def test_any_user_agent_is_served(open_server: Running) -> None:
+    for agent in ("", "curl/8", "python-requests/2", "sqlmap"):
+        assert httpx.get(open_server.url + WHOAMI, headers={"User-Agent": agent}).is_success
+
+
+def test_a_clean_stop_loses_nothing(start_server: StartServer) -> None:
+    server = start_server()
+    answered: list[str] = []
+    enough = threading.Event()
+
+    def publish(number: int) -> None:
+        with ReflexioClient(url_endpoint=server.url, retries=0, fail_open=True) as client:
+            for count in range(1000):
+                done = client.publish_interaction("ann", turns(f"{number}-{count}"))
+                if not done.success:
+                    return
+                answered.append(f"{number}-{count}")
+                if len(answered) >= 50:
+                    enough.set()
+
+    with ThreadPoolExecutor(4) as threads:
+        running = [threads.submit(publish, number) for number in range(4)]
+        assert enough.wait(60)
+        server.stop()
+        for each in running:
+            each.result()
+    server.start()
+    with ReflexioClient(url_endpoint=server.url) as client:
+        found = [turn.content for turn in every_turn(client, "ann")]
+    assert set(answered) <= set(found)
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("REFLEXIO_PORT", "many"), ("REFLEXIO_RATE_LIMITS", "often"), ("REFLEXIO_MAX_BODY_BYTES", "-1")],
+)
+def test_a_wrong_setting_is_named(variable: str, value: str, tmp_path: Path) -> None:
+    done = serve(tmp_path, **{variable: value})
+    assert done.returncode == 1
+    assert f"{variable}: {value!r}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def serve(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "reflexio", "serve", "--data", str(folder)]
+    if "REFLEXIO_PORT" not in environment:
+        command += ["--port", "0"]
+    env = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=60)
+
+
+def test_a_database_that_cannot_be_used_stops_the_start_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "reflexio.db").write_bytes(b"not a database at all" * 100)
+    done = serve(tmp_path)
+    assert done.returncode != 0
+    assert "restore a backup" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_document_names_every_route(open_server: Running) -> None:
+    paths = httpx.get(f"{open_server.url}/openapi.json").json()["paths"]
+    assert "/api/publish_interaction" in paths
+    assert json.dumps(paths).count("operationId") == len(
+        {operation["operationId"] for methods in paths.values() for operation in methods.values()}
+    )

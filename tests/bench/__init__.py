@@ -1,0 +1,1 @@
+"""Measurements, run by `make bench`. Figures, not tests: nothing here fails because a machine is slow."""

@@ -1,0 +1,25 @@
+"""`make bench` measures everything; `python -m tests.bench publishing` one part."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import foundation
+from tests.bench.report import Figure, Report
+
+PARTS: dict[str, Callable[[], list[Figure]]] = {
+    "start-up": foundation.start_up,
+    "publishing": foundation.publishing,
+    "reading": foundation.reading,
+}
+
+
+def main(wanted: list[str]) -> None:
+    report = Report()
+    for name, measure in PARTS.items():
+        if not wanted or name in wanted:
+            report.add(name, measure())
+    report.write(Path("bench-report.json"))
+
+
+main(sys.argv[1:])

@@ -1,0 +1,101 @@
+"""Servers and clients that tests share. Each test has an organisation of its own, so none sees another's rows."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from reflexio.client.sync import ReflexioClient
+from reflexio.server.process import ServerProcess, running_server
+from tests.builders import name, new_key
+
+StartServer = Callable[..., ServerProcess]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server and the folder of its database."""
+
+    url: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Org:
+    """An organisation on a running server."""
+
+    id: str
+    url: str
+    token: str
+
+    def http(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=30)
+
+    def client(self) -> ReflexioClient:
+        return ReflexioClient(url_endpoint=self.url, api_key=self.token, retries=0)
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("REFLEXIO_URL", "REFLEXIO_API_KEY", "REFLEXIO_DATA"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that has keys: every call needs one."""
+    folder = tmp_path_factory.mktemp("server")
+    new_key(folder, "first")
+    with running_server(folder) as url:
+        yield Running(url, folder)
+
+
+@pytest.fixture(scope="session")
+def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server without any key: it serves this machine."""
+    folder = tmp_path_factory.mktemp("open-server")
+    with running_server(folder) as url:
+        yield Running(url, folder)
+
+
+@pytest.fixture
+def make_org(server: Running) -> Callable[[], Org]:
+    def make() -> Org:
+        org = name("org")
+        return Org(org, server.url, new_key(server.folder, org))
+
+    return make
+
+
+@pytest.fixture
+def org(make_org: Callable[[], Org]) -> Org:
+    return make_org()
+
+
+@pytest.fixture
+def client(org: Org) -> Iterator[ReflexioClient]:
+    with org.client() as client:
+        yield client
+
+
+@pytest.fixture
+def http(org: Org) -> Iterator[httpx.Client]:
+    with org.http() as http:
+        yield http
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Starts servers of the test's own, and stops them."""
+    with ExitStack() as stack:
+
+        def start(folder: Path = tmp_path, **environment: str) -> ServerProcess:
+            server = ServerProcess(folder, environment)
+            server.start()
+            stack.callback(server.kill)
+            return server
+
+        yield start

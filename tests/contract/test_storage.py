@@ -1,0 +1,280 @@
+"""What every storage backend promises to those above it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reflexio.errors import Conflict
+from reflexio.models.interaction import Interaction, InteractionData, Request
+from reflexio.models.learning import Kind
+from reflexio.models.paging import Page
+from reflexio.ports.storage import Database, LearningFilter, Receipt, RequestFilter, Store, TimeRange, Tx
+from tests.builders import contents, name, request, said
+
+ALWAYS = TimeRange()
+
+
+async def add(store: Store, made: Request, turns: Sequence[InteractionData] | None = None) -> None:
+    def write(tx: Tx) -> None:
+        tx.requests.add(made)
+        tx.interactions.add(made, said() if turns is None else turns)
+
+    await store.write(write)
+
+
+async def turns_of(store: Store, user_id: str | None = "ann", within: TimeRange = ALWAYS) -> list[str]:
+    return contents((await store.read(lambda tx: tx.interactions.page(user_id, within, Page(1000)))).rows)
+
+
+async def test_a_request_comes_back_as_it_was(store: Store) -> None:
+    made = request(
+        source="chat",
+        agent_version="v1",
+        evaluation_only=True,
+        force_extraction=True,
+        skip_aggregation=True,
+        retrieval_experiment_id="e",
+        retrieval_experiment_arm="holdout",
+    )
+    await add(store, made)
+    assert await store.read(lambda tx: tx.requests.get(made.request_id)) == made
+    assert await store.read(lambda tx: tx.requests.get("unknown")) is None
+
+
+async def test_a_turn_comes_back_as_it_was(store: Store) -> None:
+    turn = InteractionData.model_validate(
+        {
+            "content": "x",
+            "role": "Agent",
+            "expert_content": "e",
+            "tools_used": [{"tool_name": "t", "tool_data": {"ü": [1, 2.5, None, True]}}],
+            "citations": [{"kind": "profile", "real_id": "1"}],
+            "user_action": "type",
+            "user_action_description": "d",
+        }
+    )
+    made = request()
+    await add(store, made, [turn])
+    (found,) = await store.read(lambda tx: tx.interactions.of_requests([made.request_id]))
+    assert isinstance(found, Interaction)
+    kept = found.model_dump(exclude={"interaction_id", "user_id", "request_id"})
+    assert kept == turn.model_dump(exclude={"image_encoding"})
+    assert await store.read(lambda tx: tx.interactions.last_of(made.request_id)) == found.interaction_id
+
+
+async def test_a_taken_request_id_is_a_conflict_and_stores_nothing(store: Store) -> None:
+    made = request()
+    await add(store, made)
+    with pytest.raises(Conflict, match=made.request_id):
+        await add(store, made, said("again"))
+    assert await turns_of(store) == ["hello"]
+
+
+async def test_a_write_that_raises_leaves_nothing(store: Store) -> None:
+    def write(tx: Tx) -> None:
+        tx.requests.add(request())
+        tx.users.mark_unlearned("ann", 5)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await store.write(write)
+    assert await store.read(lambda tx: tx.requests.count()) == 0
+    assert await store.read(lambda tx: tx.users.progress("ann")) is None
+
+
+async def test_a_write_returns_what_its_function_returns_and_sees_its_own_rows(store: Store) -> None:
+    def write(tx: Tx) -> int:
+        tx.requests.add(request())
+        return tx.requests.count()
+
+    assert await store.write(write) == 1
+
+
+async def test_writes_at_the_same_time_fail_alone(store: Store) -> None:
+    await add(store, request("taken"))
+
+    async def one(number: int) -> str:
+        made = request("taken") if number % 3 == 0 else request(f"r{number}")
+        try:
+            await add(store, made, said(str(number)))
+        except Conflict:
+            return "conflict"
+        return "stored"
+
+    done = await asyncio.gather(*map(one, range(60)))
+    assert done.count("conflict") == 20
+    assert sorted(await turns_of(store)) == sorted(["hello", *(str(n) for n in range(60) if n % 3)])
+
+
+async def test_reads_go_on_while_writes_are_made(store: Store) -> None:
+    async def read() -> int:
+        return await store.read(lambda tx: tx.interactions.count())
+
+    results = await asyncio.gather(*[add(store, request()) for _ in range(30)], *[read() for _ in range(30)])
+    assert all(0 <= count <= 30 for count in results[30:] if count is not None)
+    assert await read() == 30
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moments=st.lists(st.integers(0, 5), max_size=25), size=st.integers(1, 26))
+async def test_pages_give_every_row_once_and_in_order(database: Database, moments: list[int], size: int) -> None:
+    store = database.of(name("org"))
+    turns = [InteractionData(content=str(number), created_at=at) for number, at in enumerate(moments)]
+    if turns:
+        await add(store, request(), turns)
+    seen: list[str] = []
+    page = Page(size)
+    while True:
+        here = page
+        found = await store.read(lambda tx, here=here: tx.interactions.page("ann", ALWAYS, here))  # type: ignore[misc]
+        assert len(found.rows) <= size
+        seen += contents(found.rows)
+        if found.end is None:
+            break
+        page = replace(page, after=found.end)
+    assert seen == [str(n) for n in sorted(range(len(moments)), key=lambda n: (-moments[n], -n))]
+
+
+async def test_ranges_of_time_include_both_ends(store: Store) -> None:
+    await add(store, request(), [InteractionData(content=str(at), created_at=at) for at in range(1, 6)])
+    assert await turns_of(store, within=TimeRange(2, 4)) == ["4", "3", "2"]
+    assert await turns_of(store, within=TimeRange(start=5)) == ["5"]
+    assert await turns_of(store, within=TimeRange(end=1)) == ["1"]
+
+
+async def test_requests_are_filtered_by_everything(store: Store) -> None:
+    await add(store, request("a", user_id="ann", session_id="s", source="chat", created_at=1))
+    await add(store, request("b", user_id="bob", session_id="s", source="mail", created_at=2))
+    await add(store, request("c", user_id="ann", session_id="t", source="mail", created_at=3))
+
+    async def ids(where: RequestFilter, offset: int = 0) -> str:
+        found = await store.read(lambda tx: tx.requests.page(where, Page(10), offset=offset))
+        return "".join(each.request_id for each in found.rows)
+
+    assert await ids(RequestFilter()) == "cba"
+    assert await ids(RequestFilter(), offset=1) == "ba"
+    assert await ids(RequestFilter(user_id="ann")) == "ca"
+    assert await ids(RequestFilter(session_id="s", source="mail")) == "b"
+    assert await ids(RequestFilter(within=TimeRange(2, 3))) == "cb"
+    assert await ids(RequestFilter(request_id="a")) == "a"
+
+
+async def test_removing_a_request_takes_its_turns(store: Store) -> None:
+    for each in "abc":
+        await add(store, request(each), said(each))
+    assert await store.write(lambda tx: tx.requests.remove(RequestFilter(request_id="a"))) == 1
+    assert await store.write(lambda tx: tx.requests.remove_ids(["b", "unknown"])) == 1
+    assert await turns_of(store) == ["c"]
+
+
+async def test_ten_thousand_ids_can_be_removed_at_once(store: Store) -> None:
+    await add(store, request("r9999"))
+    assert await store.write(lambda tx: tx.requests.remove_ids([f"r{n}" for n in range(10_000)])) == 1
+
+
+async def test_finishing_marks_the_newest_request_of_the_session(store: Store) -> None:
+    for each in "ab":
+        await add(store, request(each))
+    assert await store.write(lambda tx: tx.requests.finish("ann", "s"))
+    found = await store.read(lambda tx: tx.requests.page(RequestFilter(), Page(10)))
+    assert [(each.request_id, each.session_finished) for each in found.rows] == [("b", True), ("a", False)]
+    assert not await store.write(lambda tx: tx.requests.finish("bob", "s"))
+
+
+async def test_a_user_stays_unlearned_since_the_first_unlearned_turn(store: Store) -> None:
+    for now in (5, 9):
+        await store.write(lambda tx, now=now: tx.users.mark_unlearned("ann", now))  # type: ignore[misc]
+    progress = await store.read(lambda tx: tx.users.progress("ann"))
+    assert progress is not None
+    assert (progress.learned_through, progress.unlearned_since) == (0, 5)
+
+
+async def test_a_receipt_is_kept_once_and_forgotten_when_old(database: Database, store: Store) -> None:
+    first, second = Receipt("f", "first"), Receipt("g", "second")
+    assert await store.write(lambda tx: tx.receipts.add("k", first, 10))
+    assert not await store.write(lambda tx: tx.receipts.add("k", second, 20))
+    assert await store.read(lambda tx: tx.receipts.get("k")) == first
+    assert await database.of("other").read(lambda tx: tx.receipts.get("k")) is None
+    assert await database.forget_receipts(10) == 0
+    assert await database.forget_receipts(11) == 1
+    assert await store.read(lambda tx: tx.receipts.get("k")) is None
+
+
+async def test_the_last_configuration_counts(store: Store) -> None:
+    assert await store.read(lambda tx: tx.configs.get()) is None
+    for document in ("{}", '{"a": 1}'):
+        await store.write(lambda tx, document=document: tx.configs.put(document, 1))  # type: ignore[misc]
+    assert await store.read(lambda tx: tx.configs.get()) == '{"a": 1}'
+
+
+async def test_keys_are_found_by_digest_until_revoked(database: Database) -> None:
+    made = await database.write_keys(lambda keys: keys.add("acme", "laptop", "rfx_abc", "digest", 7))
+    assert await database.read_keys(lambda keys: keys.find("digest")) == made
+    assert await database.read_keys(lambda keys: keys.list()) == [made]
+    assert await database.write_keys(lambda keys: keys.revoke(made.id, 8))
+    assert not await database.write_keys(lambda keys: keys.revoke(made.id, 9))
+    assert await database.read_keys(lambda keys: keys.find("digest")) is None
+    assert await database.read_keys(lambda keys: keys.list()) == []
+
+
+async def test_no_statement_reaches_another_organisation(database: Database) -> None:
+    ours, theirs = database.of("ours"), database.of("theirs")
+    await add(theirs, request("r"))
+    await theirs.write(lambda tx: tx.users.mark_unlearned("ann", 5))
+    (turn,) = (await theirs.read(lambda tx: tx.interactions.page(None, ALWAYS, Page(1)))).rows
+
+    def touch(tx: Tx) -> list[object]:
+        return [
+            tx.requests.get("r"),
+            tx.requests.finish("ann", "s"),
+            tx.requests.remove(RequestFilter()),
+            tx.requests.remove_ids(["r"]),
+            tx.requests.count(),
+            tx.interactions.of_requests(["r"]),
+            tx.interactions.last_of("r"),
+            tx.interactions.remove("ann", turn.interaction_id),
+            tx.interactions.remove_all(),
+            tx.interactions.remove_all("ann"),
+            tx.interactions.count(),
+            tx.users.progress("ann"),
+            tx.users.remove("ann"),
+            tx.learnings.remove(LearningFilter(Kind.PROFILE)),
+        ]
+
+    assert not any(found for found in await ours.write(touch) if not isinstance(found, dict))
+    assert await turns_of(theirs) == ["hello"]
+    assert await theirs.read(lambda tx: tx.users.progress("ann")) is not None
+    assert not (await theirs.read(lambda tx: tx.requests.page(RequestFilter(), Page(1)))).rows[0].session_finished
+
+
+async def test_interaction_ids_are_never_used_again(store: Store) -> None:
+    await add(store, request("a"))
+    first = await store.read(lambda tx: tx.interactions.last_of("a"))
+    await store.write(lambda tx: tx.interactions.remove_all())
+    await add(store, request("b"))
+    assert await store.read(lambda tx: tx.interactions.last_of("b")) > first
+
+
+async def test_a_cancelled_caller_does_not_disturb_the_others(store: Store) -> None:
+    async def one(number: int) -> None:
+        await add(store, request(f"r{number}"), said(str(number)))
+
+    tasks = [asyncio.create_task(one(number)) for number in range(40)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert {str(n) for n in range(1, 40, 2)} <= set(await turns_of(store))
+    await one(99)
+
+
+async def test_closing_makes_all_that_was_submitted(database: Database) -> None:
+    store = database.of("acme")
+    writes = [asyncio.create_task(add(store, request())) for _ in range(50)]
+    await asyncio.sleep(0)
+    await database.close()
+    await asyncio.gather(*writes)
