@@ -31,6 +31,10 @@ def well_behaved(body: dict[str, Any], *, dimensions: int = 64) -> Answer:
     return 200, json.dumps({"data": data[::-1]}).encode()
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128  # callers at once; five are the default, and the sixth is turned away
+
+
 @contextmanager
 def endpoint(answer: Callable[[dict[str, Any]], Answer] = well_behaved) -> Iterator[Endpoint]:
     class Handler(BaseHTTPRequestHandler):
@@ -47,7 +51,7 @@ def endpoint(answer: Callable[[dict[str, Any]], Answer] = well_behaved) -> Itera
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is http.server's
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     served = Endpoint(f"http://127.0.0.1:{server.server_port}/v1", answer)
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:

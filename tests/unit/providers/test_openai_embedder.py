@@ -1,5 +1,6 @@
 import json
 import socket
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from reflexio.providers.embedding.openai import READ_BYTES, EmbeddingModel, Open
 from tests.contract.endpoint import Answer, Endpoint, endpoint, well_behaved
 
 MODEL = EmbeddingModel("loopback", 64)
-Vectors = list[list[float]]
 
 
 async def embed(served: Endpoint, *texts: str, model: EmbeddingModel = MODEL, api_key: str = "") -> Any:
@@ -21,7 +21,7 @@ async def embed(served: Endpoint, *texts: str, model: EmbeddingModel = MODEL, ap
         await embedder.aclose()
 
 
-def replying(status: int, content: object) -> Endpoint | Any:
+def replying(status: int, content: object) -> AbstractContextManager[Endpoint]:
     encoded = content if isinstance(content, bytes) else json.dumps(content).encode()
     return endpoint(lambda _: (status, encoded))
 
@@ -92,9 +92,8 @@ async def test_long_texts_are_cut_and_lone_surrogates_replaced() -> None:
     ],
 )
 async def test_the_status_says_who_must_act(status: int, content: object, expected: type[ProviderError]) -> None:
-    with replying(status, content) as served:
-        with pytest.raises(ProviderError) as raised:
-            await embed(served, "tea")
+    with replying(status, content) as served, pytest.raises(ProviderError) as raised:
+        await embed(served, "tea")
     assert type(raised.value) is expected
     assert f"HTTP {status}" in str(raised.value)
 
@@ -126,9 +125,8 @@ async def test_the_status_says_who_must_act(status: int, content: object, expect
     ids=lambda content: json.dumps(content)[:40] if not isinstance(content, bytes) else repr(content),
 )
 async def test_an_answer_that_is_no_set_of_vectors_is_an_error(content: object) -> None:
-    with replying(200, content) as served:
-        with pytest.raises(ProviderError) as raised:
-            await embed(served, "tea")
+    with replying(200, content) as served, pytest.raises(ProviderError) as raised:
+        await embed(served, "tea")
     assert type(raised.value) is ProviderError
 
 
