@@ -62,6 +62,7 @@ def measure(*, held_out: bool = False) -> list[Quality]:
     table = []
     for embedder, embed in (("local", _local(sets)), ("letters", _letters), ("chance", _chance)):
         trust = graded(embed(exam)).trust
+        print(f"{embedder}: grade {trust:.2f} in the exam")
         for name, shelves in sets.items():
             table.append(Quality(name, embedder, _recall(name, shelves, embed, trust)))
             print(table[-1], flush=True)

@@ -173,3 +173,12 @@ def test_looking_up_among_many_agrees_with_reading_all(tx: Connection, monkeypat
             many.setattr(module, "SCANNED", 0)
             looked_up = [WORDS.match(tx, scope, query, 5) for query in queries]
         assert [m.ids.tolist() for m in looked_up] == [m.ids.tolist() for m in read]
+
+
+def test_a_word_of_one_import_is_not_taken_for_a_common_one(tx: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SCANNED", 0)
+    monkeypatch.setattr(module, "LEAST_FOLLOWED", 200)
+    put(tx, *["plain order"] * 500, *["migrated order"] * 150, *["plain order again"] * 1_500)
+    put(tx, *["migrated order"] * 150, first=10_000)
+    best = WORDS.match(tx, ACME, "migrated order", 10)
+    assert best.coverage.min() == pytest.approx(1)
