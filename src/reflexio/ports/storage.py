@@ -314,6 +314,10 @@ class Keys(Protocol):
 class Vectors(Protocol):
     """Vectors of all organisations, for whoever makes them."""
 
+    def index_turns(self, limit: int) -> int:
+        """Makes turns findable by words that are not yet, oldest first, and queues them; tells how many."""
+        ...
+
     def waiting(self, limit: int) -> list[Unembedded]:
         """Rows without a vector, learnings first, then oldest first."""
         ...
