@@ -1,7 +1,7 @@
 """Questions with known answers, made from the shared data: those of the quality table and further ones.
 
 A set is shelves of rows; a question names the groups of rows of which each should be found. The parts of the
-fusion rule were chosen with all of these in view, so they show what it costs where, not what it does elsewhere.
+fusion rule were chosen with all of these in view: they show what it costs where, not what it does elsewhere.
 """
 
 import json

@@ -3,8 +3,8 @@
 Both are put in one unit, how unlikely a row is to score that well by chance (in nats). For words that is what
 BM25 already adds up, as long as the query is short; a long one shares words with every row, and there the
 spread of the scores is the unit. For vectors it is the tail of the similarities among the searched rows, so
-that neither the range of an embedder's scores nor the number of rows matters. On long conversations rare words
-are the stronger evidence, on a handful of one-sentence memories the vectors are, and nobody has to say which.
+that neither the range of an embedder's scores nor the number of rows matters. In long conversations words
+are the stronger evidence, among a few one-sentence memories the vectors are, and nobody has to say which.
 
 The vectors' evidence is weighed by what is known about it for this query: the embedder's grade in the exam,
 how much of the query the best row by words leaves open, and whether the two agree where the words are sure.
