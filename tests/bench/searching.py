@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ async def _fill(database: SqliteDatabase, rows: int) -> None:
             (len(many), DIMENSIONS), np.float32
         )
         made /= np.linalg.norm(made, axis=1, keepdims=True)
-        await database.write(lambda connection, many=many, made=made: _store(connection, many, made))
+        await database.write(partial(_store, many=many, made=made))
     await database.close()
 
 
@@ -91,7 +92,7 @@ async def _timed(ask: Callable[[int], Awaitable[Any]], count: int) -> list[float
 async def _ready(client: AsyncReflexioClient, query: str) -> float:
     began = time.perf_counter()
     while (await client.search_user_playbooks(query)).degraded:
-        await asyncio.sleep(0.1)
+        pass
     return time.perf_counter() - began
 
 

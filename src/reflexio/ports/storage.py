@@ -124,8 +124,8 @@ class QueryVector:
 class Matched:
     """Row numbers and scores, best first.
 
-    By words, `coverage` tells how much of the query each row holds. By vectors, `mean` and `spread` are those of
-    all rows searched. `complete` is False while rows are still being made findable this way.
+    By words, `coverage` tells how much of the query each row holds. `spread` is that of the scores of all rows
+    searched, `mean` their mean, by vectors only. `complete` is False while rows are still being made findable this way.
     """
 
     ids: tuple[int, ...] = ()

@@ -16,6 +16,7 @@ from reflexio.models.interaction import (
 )
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter
+from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, listing
 from reflexio.storage.schema import interactions
 from reflexio.storage.search.shelves import Shelves
@@ -61,6 +62,9 @@ def read_row(row: Any) -> Interaction:
     )
 
 
+ADD = Hot(lambda _: insert(interactions), [*(name for name in FIELDS), "org_id", "image_encoding"])
+
+
 class SqlInteractions:
     def __init__(self, connection: Connection, org_id: str, shelves: Shelves) -> None:
         self._connection = connection
@@ -72,7 +76,7 @@ class SqlInteractions:
         return mine if user_id is None else [*mine, interactions.c.user_id == user_id]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        self._connection.execute(insert(interactions), [_row(self._org, request, turn) for turn in turns])
+        ADD.run(self._connection, [_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         query = select(*COLUMNS).where(*self._mine(user_id), *during(interactions.c.created_at, within))
@@ -117,7 +121,8 @@ class SqlInteractions:
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, TURN, where.user_id)
         found = TURN_WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
-        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage=tuple(found.coverage.tolist()))
+        coverage = tuple(found.coverage.tolist())
+        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
 
     def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         shelf = self._shelves.of(self._org, TURN, query.model)

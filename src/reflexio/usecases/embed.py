@@ -41,7 +41,7 @@ class Traffic:
     async def lull(self) -> bool:
         """Waits until nobody has called for a moment, but not for long; True when it is quiet now."""
         deadline = self._monotonic() + self.LONGEST_WAIT
-        while not self.is_quiet and self._monotonic() < deadline:
+        while not self.is_quiet and self._monotonic() < deadline:  # noqa: ASYNC110  calls only leave a time stamp
             await asyncio.sleep(self.QUIET / 2)
         return self.is_quiet
 
