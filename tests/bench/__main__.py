@@ -4,13 +4,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import foundation
+from tests.bench import embedding, foundation, retrieval_quality, searching
 from tests.bench.report import Figure, Report
 
 PARTS: dict[str, Callable[[], list[Figure]]] = {
     "start-up": foundation.start_up,
     "publishing": foundation.publishing,
     "reading": foundation.reading,
+    "embedding": embedding.embedding,
+    "quality": retrieval_quality.figures,
+    "searching-100k": lambda: searching.searching(100_000),
+    "searching-1m": lambda: searching.searching(1_000_000),
 }
 
 

@@ -56,7 +56,7 @@ class Report:
 
 def _table(section: str, figures: Sequence[Figure]) -> Table:
     table = Table(title=section, title_justify="left")
-    for column in ("what", "measured", "wanted", "", "the published server"):
+    for column in ("what", "measured", "wanted", "", "for comparison"):
         table.add_column(column)
     for each in figures:
         sign = "≥" if each.more_is_better else "≤"

@@ -20,6 +20,7 @@ from reflexio.retrieval.exam import QUESTIONS, graded
 from reflexio.retrieval.fusion import ByVectors, ByWords, fuse
 from reflexio.storage.search.vectors import VectorIndex
 from reflexio.storage.search.words import Row, Scope, Words
+from tests.bench.report import Figure
 from tests.bench.retrieval_sets import DATA, FURTHER, REQUIRED, Question, Shelf
 
 Vectors = NDArray[np.float32]
@@ -67,6 +68,20 @@ def measure(*, further: bool = False) -> list[Quality]:
             table.append(Quality(name, embedder, _recall(name, shelves, embed, trust)))
             print(table[-1], flush=True)
     return table
+
+
+def figures() -> list[Figure]:
+    """What is required of the default embedder, beside the single methods."""
+    found = []
+    for row in measure():
+        if row.embedder != "local":
+            continue
+        for place, wanted in enumerate(AT_LEAST[row.name]):
+            others = ", ".join(f"{method} {row.recall[method][place]:.3f}" for method in METHODS[:-1])
+            name = f"{row.name}, {'recall@10' if len(AT_LEAST[row.name]) == 1 else ('hit@1', 'hit@5')[place]}"
+            figure = Figure(name, row.recall["ours"][place], "", wanted, more_is_better=True, baseline=others)
+            found.append(figure)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

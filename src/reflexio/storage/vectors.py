@@ -12,6 +12,12 @@ from reflexio.storage.search.words import Row, Scope, Words
 TURN = "interaction"
 LEARNINGS, TURNS = 0, 1
 TURN_WORDS = Words(TURN)
+SIDES = {"", "user", "agent", "assistant", "system", "human", "customer", "ai", "bot", "tool"}
+
+
+def spoken(role: str, content: str) -> str:
+    """What a turn is found by: its words, and who said them when that is a name."""
+    return content if role.strip().lower() in SIDES or not content else f"{role}: {content}"
 
 
 def enqueue(connection: Connection, org_id: str, kind: str, ids: Sequence[int]) -> None:
@@ -47,12 +53,12 @@ class SqlVectors:
 
     def index_turns(self, limit: int) -> int:
         column = interactions.c
-        head = select(column.id, column.org_id, column.user_id, column.content)
+        head = select(column.id, column.org_id, column.user_id, column.role, column.content)
         rows = self._connection.execute(head.where(~column.is_indexed).order_by(column.id).limit(limit)).all()
         said = [row for row in rows if row.content.strip()]
         if said:
             scopes = [Scope.of(row.org_id, TURN, row.user_id) for row in said]
-            made = [Row(row.id, scope, row.content) for row, scope in zip(said, scopes, strict=True)]
+            made = [Row(row.id, scope, spoken(row.role, row.content)) for row, scope in zip(said, scopes, strict=True)]
             TURN_WORDS.put(self._connection, made)
             queued = [{"org_id": row.org_id, "kind": TURN, "row_id": row.id, "lane": TURNS} for row in said]
             self._connection.execute(insert(unembedded), queued)
@@ -72,9 +78,9 @@ class SqlVectors:
         ]
 
     def _turns(self, ids: Sequence[int]) -> dict[tuple[str, int], tuple[str, str]]:
-        query = select(interactions.c.id, interactions.c.user_id, interactions.c.content)
+        query = select(interactions.c.id, interactions.c.user_id, interactions.c.role, interactions.c.content)
         found = self._connection.execute(query.where(interactions.c.id.in_(ids)))
-        return {(TURN, row.id): (row.user_id, row.content) for row in found}
+        return {(TURN, row.id): (row.user_id, spoken(row.role, row.content)) for row in found}
 
     def _learnings(self, ids: Sequence[int]) -> dict[tuple[str, int], tuple[str, str]]:
         column = learnings.c
