@@ -1,4 +1,5 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ def test_callers_who_come_first_at_once_share_one_thread(monkeypatch: pytest.Mon
     made = []
     second = threading.Event()
 
-    class SlowPool(background.ThreadPoolExecutor):
+    class SlowPool(ThreadPoolExecutor):
         def __init__(self, *args: Any, **more: Any) -> None:
             made.append(self)
             # The first waits for a second one, which must not come.
