@@ -92,21 +92,17 @@ class Http:
         place = heading.rpartition("/")[2]
         if parameters := operation.get("parameters", []):
             yield table(
-                ("parameter", "type", "default", "meaning"),
-                [
-                    (
-                        each["name"],
-                        *self._typed(each["schema"], each["required"]),
-                        self._words.meaning(place, each["name"]),
-                    )
-                    for each in parameters
-                ],
+                ("parameter", "type", "default", "meaning"), [self._parameter(place, each) for each in parameters]
             )
         body = self._link(operation.get("requestBody", {}))
         answer = self._link(operation["responses"]["200"])
         said = [f"{title}: {link}." for title, link in (("Body", body), ("Answer", answer)) if link]
         if said:
             yield " ".join(said)
+
+    def _parameter(self, place: str, parameter: Schema) -> tuple[str, ...]:
+        said = parameter.get("description") or self._words.meaning(place, parameter["name"])
+        return parameter["name"], *self._typed(parameter["schema"], parameter.get("required", False)), said
 
     def _link(self, part: Schema) -> str:
         schema = part.get("content", {}).get("application/json", {}).get("schema", {})
