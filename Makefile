@@ -29,10 +29,11 @@ serve: .venv/.run ## Start a server on http://127.0.0.1:8081
 test: .venv/.dev ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
-check: .venv/.dev ## Style, types, layers, generated code
+check: .venv/.dev ## Style, types, layers, generated code and pages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python scripts/make_sync_client.py --check
+	@$(BIN)/python scripts/make_reference.py --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
@@ -43,6 +44,7 @@ format: .venv/.dev ## Mend what a tool can mend
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python scripts/make_sync_client.py
+	@$(BIN)/python scripts/make_reference.py
 
 clean: ## Remove all that was made here
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache bench-report.json build dist

@@ -21,7 +21,7 @@ ReflexioError
 """
 
 import inspect
-from typing import Any
+from typing import Any, Self
 
 
 class ReflexioError(Exception):
@@ -32,6 +32,15 @@ class ReflexioError(Exception):
         self.detail = detail
         self.values = values
         super().__init__(f"{message} {detail}" if detail else message)
+
+    @classmethod
+    def told(cls, words: str, /, **values: Any) -> Self:
+        """The error that another process has put in words already: its words are the whole message."""
+        error = cls(**values)
+        if words:
+            error.detail = words
+            error.args = (words,)
+        return error
 
 
 class InvalidRequest(ReflexioError):

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import typer.main
 
 from reflexio.cli.app import app
 from reflexio.server.app import create_app
-from reflexio.settings import Settings
+from reflexio.settings import Settings, variable
 from tests.docs.markdown import PAGES, ROOT, Block, Page
 
 LANGUAGES = {"python", "sh", "json", "text"}
@@ -85,7 +86,7 @@ def test_shell_names_commands_options_targets_and_paths_that_exist(line: str) ->
     words = shlex.split(line, comments=True)
     while "=" in words[0]:
         name = words.pop(0).partition("=")[0]
-        assert name in {*(f"REFLEXIO_{each.upper()}" for each in Settings.__dataclass_fields__), "REFLEXIO_URL"}
+        assert name in {*map(variable, fields(Settings)), "REFLEXIO_URL"}
     match words:
         case ["reflexio", *rest]:
             _parse(typer.main.get_command(app), rest)

@@ -1,6 +1,5 @@
-"""The reference names everything that exists, with its true default, and nothing that does not."""
+"""The pages of the reference that are written by hand name everything that exists, with its true default."""
 
-import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -14,16 +13,12 @@ import typer.main
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-import reflexio
-from reflexio import AsyncReflexioClient, Config, ReflexioClient, ReflexioError, errors
+from reflexio import Config, ReflexioError, errors
 from reflexio.cli.app import app
 from reflexio.client.endpoint import DEFAULT_URL
 from reflexio.models import config as config_models
-from reflexio.models import interaction as interaction_models
-from reflexio.models.interaction import PublishRequest, RetrievedLearning
-from reflexio.server.app import create_app
 from reflexio.server.problems import TITLES, status_of
-from reflexio.settings import Settings
+from reflexio.settings import Settings, variable
 from tests.docs.markdown import ROOT, Page, first_cells, page, row
 
 SETTINGS = page("docs/reference/settings.md")
@@ -70,10 +65,10 @@ def _with_parts(*roots: type[BaseModel]) -> list[type[BaseModel]]:
 
 def test_every_setting_has_a_row_with_its_default() -> None:
     server = SETTINGS.sections()["Server"]
-    assert first_cells(server) == {f"REFLEXIO_{each.name.upper()}" for each in fields(Settings)}
+    assert first_cells(server) == {variable(each) for each in fields(Settings)}
     for each in fields(Settings):
         value = getattr(Settings(), each.name)
-        said = row(server, f"REFLEXIO_{each.name.upper()}")[1]
+        said = row(server, variable(each))[1]
         assert said == (f"`{str(value).replace(str(Path.home()), '~')}`" if value else "none")
 
 
@@ -85,97 +80,8 @@ def test_the_client_reads_its_two_variables_and_no_other() -> None:
     assert row(client, "REFLEXIO_URL")[1] == f"`{DEFAULT_URL}`"
 
 
-# HTTP
-
-
-def _routes() -> set[str]:
-    application = create_app(Settings())
-    api = {f"{method.upper()} {path}" for path, methods in application.openapi()["paths"].items() for method in methods}
-    # Pages about the API are not part of the document they show.
-    pages = {f"GET {route.path}" for route in application.routes if hasattr(route, "path")}
-    return api | pages
-
-
-def test_every_route_has_a_heading_and_every_such_heading_a_route() -> None:
-    headings = {heading for heading in HTTP.sections() if re.match(r"(GET|POST|PUT|PATCH|DELETE) /", heading)}
-    assert headings == _routes()
-
-
-def _operations() -> list[Any]:
-    paths = create_app(Settings()).openapi()["paths"]
-    return [
-        pytest.param(f"{method.upper()} {path}", operation, id=f"{method} {path}")
-        for path, methods in paths.items()
-        for method, operation in methods.items()
-    ]
-
-
-@pytest.mark.parametrize(("heading", "operation"), _operations())
-def test_a_route_names_its_parameters_its_body_and_its_answer(heading: str, operation: dict[str, Any]) -> None:
-    text = HTTP.sections()[heading]
-    for parameter in operation.get("parameters", []):
-        assert f"`{parameter['name']}`".lower() in text.lower()
-    body = json.dumps(operation.get("requestBody", {}))
-    answer = json.dumps(operation["responses"]["200"])
-    for shape in re.findall(r"schemas/(\w+)", body + answer):
-        assert f"[{shape}](#{shape.lower()})" in text
-
-
-def _shapes() -> list[type[BaseModel]]:
-    names = create_app(Settings()).openapi()["components"]["schemas"]
-    found = {**vars(interaction_models), **vars(config_models)}
-    return [found[name] for name in names if isinstance(found.get(name), type) and issubclass(found[name], BaseModel)]
-
-
-def test_the_shapes_that_are_checked_are_those_of_the_api() -> None:
-    assert {PublishRequest, RetrievedLearning} <= set(_shapes())
-    assert len(_shapes()) > 25
-
-
-@pytest.mark.parametrize("shape", _shapes(), ids=lambda shape: shape.__name__)
-def test_every_field_that_crosses_the_wire_has_a_row(shape: type[BaseModel]) -> None:
-    text = HTTP.sections()[shape.__name__]
-    assert first_cells(text) == set(shape.model_fields)
-    if shape.model_config.get("extra") == "forbid":
-        for name, field in shape.model_fields.items():
-            assert row(text, name)[1] == ("now" if field.default_factory else _default(field))
-
-
-# Client
-
-
-def _methods() -> list[str]:
-    return [name for name, _ in inspect.getmembers(AsyncReflexioClient, inspect.isfunction) if name[0] != "_"]
-
-
-def _arguments(function: Any) -> dict[str, str]:
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    return {
-        each.name: "required" if each.default is each.empty else f"`{each.default!r}`".replace("'", '"')
-        for each in parameters
-    }
-
-
 def _told(text: str) -> dict[str, str]:
     return {name: row(text, name)[1] for name in first_cells(text)}
-
-
-@pytest.mark.parametrize("name", _methods())
-def test_every_client_method_is_told_with_its_arguments_and_defaults(name: str) -> None:
-    assert _told(CLIENT.sections()[name]) == _arguments(getattr(AsyncReflexioClient, name))
-
-
-def test_the_constructor_is_told_with_its_arguments_and_defaults() -> None:
-    assert _told(CLIENT.sections()["ReflexioClient"]) == _arguments(ReflexioClient.__init__)
-
-
-def test_no_method_is_told_that_does_not_exist() -> None:
-    headings = {heading for heading in CLIENT.sections() if re.fullmatch(r"[a-z]+(_[a-z]+)*", heading)}
-    assert headings == set(_methods())
-
-
-def test_every_public_name_has_a_row() -> None:
-    assert first_cells(CLIENT.sections()["Names in `reflexio`"]) == set(reflexio.__all__)
 
 
 # Command line

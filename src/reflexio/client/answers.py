@@ -25,14 +25,20 @@ def _detail(response: httpx.Response) -> str:
     return detail if isinstance(detail, str) else str(detail)
 
 
+def _explained(response: httpx.Response) -> str:
+    """What a Reflexio server says is missing; of any other answer the path says more than its page."""
+    ours = response.headers.get("content-type", "").startswith("application/problem+json")
+    return _detail(response) if ours else ""
+
+
 def failure(response: httpx.Response) -> errors.ReflexioError:
     """The error that a response with an error status stands for."""
     detail = _detail(response)
     match response.status_code:
         case 401 | 403:
-            return errors.NotAuthorised(detail)
+            return errors.NotAuthorised.told(detail)
         case 404:
-            return errors.NotFound(detail, what="such thing at", id=response.request.url.path)
+            return errors.NotFound.told(_explained(response), what="route", id=response.request.url.path)
         case 409:
             return errors.Conflict(detail)
         case 413:
@@ -40,7 +46,7 @@ def failure(response: httpx.Response) -> errors.ReflexioError:
         case 400 | 422:
             return errors.InvalidRequest(detail)
         case 429:
-            return errors.RateLimited(detail, retry_after=retry_after(response) or 1.0)
+            return errors.RateLimited.told(detail, retry_after=retry_after(response) or 1.0)
         case status:
             return errors.ServerFailed(detail, status=status)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
@@ -27,11 +28,14 @@ class Background:
         self._on_error = on_error
         self._threads: ThreadPoolExecutor | None = None
         self._running: set[Future[None]] = set()
+        self._starting = threading.Lock()
 
     def start(self, call: Callable[[], object]) -> None:
-        # One thread keeps the order in which the caller asked.
-        self._threads = self._threads or ThreadPoolExecutor(1, thread_name_prefix="reflexio-background")
-        future = self._threads.submit(self._run, call)
+        # One thread keeps the order in which the caller asked. Under a lock, or two callers who come first at
+        # once would each make one.
+        with self._starting:
+            self._threads = self._threads or ThreadPoolExecutor(1, thread_name_prefix="reflexio-background")
+            future = self._threads.submit(self._run, call)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
 

@@ -259,11 +259,15 @@ class Config(Setting):
 
 
 class SetConfigResponse(BaseModel):
+    """Whether it was saved."""
+
     success: bool = True
     msg: str | None = None
 
 
 class WhoamiResponse(BaseModel):
+    """For whom the key speaks."""
+
     success: bool = True
     org_id: str
     storage_type: str | None = None
@@ -273,6 +277,8 @@ class WhoamiResponse(BaseModel):
 
 
 class StorageStatsResponse(BaseModel):
+    """How much is stored of one user."""
+
     success: bool = True
     profile_count: int = 0
     playbook_count: int = 0

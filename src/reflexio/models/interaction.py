@@ -79,7 +79,7 @@ def _now() -> int:
 
 
 class InteractionData(Sent):
-    """One turn as the caller publishes it."""
+    """One turn as the caller publishes it. One with nothing in it is left out and counted in `warnings`."""
 
     created_at: Epoch = Field(default_factory=_now)
     role: Annotated[str, StringConstraints(max_length=1000)] = "User"
@@ -196,6 +196,8 @@ class Request(Answered):
 
 
 class GetInteractionsRequest(Sent):
+    """Which turns of a user."""
+
     user_id: Name
     start_time: Moment | None = None
     end_time: Moment | None = None
@@ -204,6 +206,8 @@ class GetInteractionsRequest(Sent):
 
 
 class GetInteractionsResponse(Answered):
+    """A page of turns."""
+
     success: bool = True
     interactions: list[Interaction] = []
     msg: str | None = None
@@ -211,6 +215,8 @@ class GetInteractionsResponse(Answered):
 
 
 class GetRequestsRequest(Sent):
+    """Which publishes."""
+
     user_id: str | None = None
     request_id: str | None = None
     session_id: str | None = None
@@ -230,11 +236,15 @@ class RequestData(Answered):
 
 
 class Session(Answered):
+    """The publishes of one session on this page."""
+
     session_id: str
     requests: list[RequestData] = []
 
 
 class GetRequestsResponse(Answered):
+    """A page of publishes."""
+
     success: bool = True
     sessions: list[Session] = []
     has_more: bool = False
@@ -243,60 +253,84 @@ class GetRequestsResponse(Answered):
 
 
 class FinalizeSessionRequest(Sent):
+    """Which session is over."""
+
     user_id: Name
     session_id: Name
 
 
 class FinalizeSessionResponse(Answered):
+    """Whether there was such a session."""
+
     success: bool = True
     accepted: bool = False
     message: str = ""
 
 
 class LearningStatusResponse(Answered):
+    """How far learning has come. Today it is pending, or not tracked."""
+
     status: Literal["pending", "processing", "done", "failed", "not_tracked"]
     reason: str | None = None
 
 
 class DeleteInteractionRequest(Sent):
+    """Which turn."""
+
     user_id: Name
     interaction_id: RowId
 
 
 class DeleteRequestRequest(Sent):
+    """Which publish."""
+
     request_id: Name
 
 
 class DeleteSessionRequest(Sent):
+    """Which session."""
+
     session_id: Name
 
 
 class DeleteRequestsByIdsRequest(Sent):
+    """Which publishes."""
+
     request_ids: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 
 
 class DeleteResponse(Answered):
+    """It is deleted."""
+
     success: bool = True
     message: str = ""
 
 
 class DeleteSessionResponse(Answered):
+    """How much was deleted."""
+
     success: bool = True
     message: str = ""
     deleted_requests_count: int = 0
 
 
 class BulkDeleteResponse(Answered):
+    """How much was deleted."""
+
     success: bool = True
     deleted_count: int = 0
     message: str = ""
 
 
 class ClearUserDataRequest(Sent):
+    """Which user."""
+
     user_id: Name
 
 
 class ClearUserDataResponse(Answered):
+    """How much of each kind was deleted."""
+
     success: bool = True
     deleted_counts: dict[str, int] = {}
     message: str | None = None

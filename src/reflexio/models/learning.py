@@ -9,6 +9,8 @@ from reflexio.models.status import PlaybookStatus, Status
 
 
 class Kind(StrEnum):
+    """The three kinds of learnings."""
+
     PROFILE = "profile"
     USER_PLAYBOOK = "user_playbook"
     AGENT_PLAYBOOK = "agent_playbook"

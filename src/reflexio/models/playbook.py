@@ -25,6 +25,8 @@ def _now() -> int:
 
 
 class BlockingIssueKind(StrEnum):
+    """What kind of thing stood in the way."""
+
     MISSING_TOOL = "missing_tool"
     PERMISSION_DENIED = "permission_denied"
     EXTERNAL_DEPENDENCY = "external_dependency"
@@ -237,11 +239,15 @@ class _PlaybookQuestion(Sent):
 
 
 class GetUserPlaybooksRequest(_PlaybookQuestion):
+    """Which user playbooks. All conditions hold together."""
+
     user_playbook_id: RowId | None = None
     user_id: str | None = None
 
 
 class GetUserPlaybooksResponse(Answered):
+    """A page of user playbooks."""
+
     success: bool = True
     user_playbooks: list[UserPlaybook] = []
     msg: str | None = None
@@ -249,12 +255,16 @@ class GetUserPlaybooksResponse(Answered):
 
 
 class GetAgentPlaybooksRequest(_PlaybookQuestion):
+    """Which agent playbooks. All conditions hold together."""
+
     agent_playbook_id: RowId | None = None
     playbook_status_filter: PlaybookStatus | list[PlaybookStatus] | None = None
     session_id: str | None = None
 
 
 class GetAgentPlaybooksResponse(Answered):
+    """A page of agent playbooks."""
+
     success: bool = True
     agent_playbooks: list[AgentPlaybook] = []
     msg: str | None = None
@@ -262,14 +272,20 @@ class GetAgentPlaybooksResponse(Answered):
 
 
 class AddUserPlaybookRequest(Sent):
+    """User playbooks to add."""
+
     user_playbooks: Annotated[list[NewUserPlaybook], Field(min_length=1, max_length=MOST_ADDED)]
 
 
 class AddAgentPlaybookRequest(Sent):
+    """Agent playbooks to add."""
+
     agent_playbooks: Annotated[list[NewAgentPlaybook], Field(min_length=1, max_length=MOST_ADDED)]
 
 
 class UpdateUserPlaybookRequest(Sent):
+    """Which user playbook, and what becomes of it."""
+
     user_playbook_id: RowId
     playbook_name: PlaybookName | None = None
     content: Content | None = None
@@ -278,6 +294,8 @@ class UpdateUserPlaybookRequest(Sent):
 
 
 class UpdateAgentPlaybookRequest(Sent):
+    """Which agent playbook, what becomes of it, and who says so."""
+
     agent_playbook_id: RowId
     playbook_name: PlaybookName | None = None
     content: Content | None = None
@@ -289,6 +307,8 @@ class UpdateAgentPlaybookRequest(Sent):
 
 
 class UpdatePlaybookStatusRequest(Sent):
+    """The decision of a person about an agent playbook."""
+
     agent_playbook_id: RowId
     playbook_status: PlaybookStatus
     reviewer: Annotated[str, StringConstraints(max_length=255)] = ""
@@ -296,16 +316,24 @@ class UpdatePlaybookStatusRequest(Sent):
 
 
 class DeleteUserPlaybookRequest(Sent):
+    """Which user playbook."""
+
     user_playbook_id: RowId
 
 
 class DeleteUserPlaybooksByIdsRequest(Sent):
+    """Which user playbooks."""
+
     user_playbook_ids: Annotated[list[RowId], Field(min_length=1, max_length=10_000)]
 
 
 class DeleteAgentPlaybookRequest(Sent):
+    """Which agent playbook."""
+
     agent_playbook_id: RowId
 
 
 class DeleteAgentPlaybooksByIdsRequest(Sent):
+    """Which agent playbooks."""
+
     agent_playbook_ids: Annotated[list[RowId], Field(min_length=1, max_length=10_000)]

@@ -108,6 +108,8 @@ class UserProfile(Answered):
 
 
 class GetUserProfilesRequest(Sent):
+    """Which profiles of a user."""
+
     user_id: Name
     profile_id: str | None = None
     query: Needle | None = None
@@ -122,6 +124,8 @@ class GetUserProfilesRequest(Sent):
 
 
 class GetProfilesResponse(Answered):
+    """A page of profiles."""
+
     success: bool = True
     user_profiles: list[UserProfile] = []
     msg: str | None = None
@@ -135,6 +139,8 @@ class GetProfilesResponse(Answered):
 
 
 class AddUserProfileRequest(Sent):
+    """Profiles to add."""
+
     user_profiles: Annotated[list[NewUserProfile], Field(min_length=1, max_length=MOST_ADDED)]
 
 
@@ -148,6 +154,8 @@ class AddResponse(Answered):
 
 
 class UpdateUserProfileRequest(Sent):
+    """Which profile, and what becomes of it."""
+
     user_id: Name
     profile_id: Name
     content: Annotated[Text, StringConstraints(min_length=1)] | None = None
@@ -155,21 +163,29 @@ class UpdateUserProfileRequest(Sent):
 
 
 class UpdateResponse(Answered):
+    """It is changed."""
+
     success: bool = True
     msg: str | None = None
 
 
 class DeleteUserProfileRequest(Sent):
+    """Which profile, or which text in them."""
+
     user_id: Name
     profile_id: str = ""
     search_query: Needle = ""
 
 
 class DeleteProfilesByIdsRequest(Sent):
+    """Which profiles."""
+
     profile_ids: Annotated[list[NonEmpty], Field(min_length=1, max_length=10_000)]
 
 
 class ProfileStatisticsResponse(Answered):
+    """How many profiles there are."""
+
     success: bool = True
     current_count: int = 0
     pending_count: int = 0

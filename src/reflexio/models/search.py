@@ -19,6 +19,8 @@ Ident = Annotated[str, StringConstraints(max_length=255)]
 
 
 class SearchMode(StrEnum):
+    """By meaning, by words, or by both as one."""
+
     VECTOR = "vector"
     FTS = "fts"
     HYBRID = "hybrid"
@@ -46,12 +48,16 @@ class _Search(Sent):
 
 
 class SearchInteractionsRequest(_Search):
+    """A question to the turns of a user."""
+
     user_id: Name
     request_id: str | None = None
     most_recent_k: Annotated[int, Field(gt=0, le=10_000)] | None = None
 
 
 class SearchUserProfilesRequest(_Search):
+    """A question to the profiles of a user."""
+
     user_id: Name
     generated_from_request_id: str | None = None
     request_id: str | None = None
@@ -64,6 +70,8 @@ class SearchUserProfilesRequest(_Search):
 
 
 class SearchUserPlaybooksRequest(_Search):
+    """A question to user playbooks."""
+
     user_id: Ident | None = None
     agent_version: str | None = None
     playbook_name: str | None = None
@@ -76,6 +84,8 @@ class SearchUserPlaybooksRequest(_Search):
 
 
 class SearchAgentPlaybooksRequest(_Search):
+    """A question to agent playbooks."""
+
     user_id: Name | None = None
     agent_version: str | None = None
     playbook_name: str | None = None
@@ -89,11 +99,15 @@ class SearchAgentPlaybooksRequest(_Search):
 
 
 class ConversationTurn(Sent):
+    """A turn that led to the question."""
+
     role: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     content: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class UnifiedSearchRequest(Sent):
+    """A question to all kinds of learnings at once."""
+
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
     top_k: TopK | None = 5
     threshold: Threshold | None = None
@@ -123,28 +137,40 @@ class _Found(Answered):
 
 
 class SearchInteractionsResponse(_Found):
+    """Turns, best first."""
+
     interactions: list[Interaction] = []
 
 
 class SearchProfilesResponse(_Found):
+    """Profiles, best first."""
+
     user_profiles: list[UserProfile] = []
 
 
 class SearchUserPlaybooksResponse(_Found):
+    """User playbooks, best first."""
+
     user_playbooks: list[UserPlaybook] = []
 
 
 class SearchAgentPlaybooksResponse(_Found):
+    """Agent playbooks, best first."""
+
     agent_playbooks: list[AgentPlaybook] = []
 
 
 class UnifiedSearchResponse(_Found):
+    """Learnings of each kind, best first."""
+
     profiles: list[UserProfile] = []
     user_playbooks: list[UserPlaybook] = []
     agent_playbooks: list[AgentPlaybook] = []
 
 
 class ContextRequest(Sent):
+    """What the next prompt is about, and how much room there is."""
+
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
     user_id: Ident | None = None
     agent_version: str | None = None

@@ -68,7 +68,7 @@ class Hit:
         """For people: `words 7.1 (rank 1) + vectors 3.2 (cosine 0.61)`."""
         words = f"words {self.words_evidence:.1f} (rank {self.words_rank})" if self.words_rank else "no words"
         if self.vector_score is None:
-            return f"{words}, not embedded yet"
+            return f"{words}, no vector"
         return f"{words} + vectors {self.vector_evidence:.1f} (cosine {self.vector_score:.2f})"
 
 

@@ -103,7 +103,9 @@ async def _invalid(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers) if error.headers else None
-    return problem(error.status_code, str(error.detail), request_id=_request_id(request), headers=headers)
+    # Our own routes raise NotFound: this 404 is of a path that nobody answers.
+    detail = f"There is no route {request.url.path!r}." if error.status_code == 404 else str(error.detail)
+    return problem(error.status_code, detail, request_id=_request_id(request), headers=headers)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -6,16 +6,18 @@ import uvicorn
 
 from reflexio.server.app import create_app
 from reflexio.settings import Settings
-from reflexio.wiring import open_database
+from reflexio.wiring import choose_embedder, open_database
 
 
-async def _open_once(settings: Settings) -> None:
+async def _try_once(settings: Settings) -> None:
+    await choose_embedder(settings).aclose()
     await (await open_database(settings)).close()
 
 
 def serve(settings: Settings) -> None:
-    # A database that cannot be used is one sentence here; inside the application it would be a page of traceback.
-    asyncio.run(_open_once(settings))
+    # A database or an embedder that cannot be used is one sentence here; inside the application it would be a page
+    # of traceback.
+    asyncio.run(_try_once(settings))
     # Proxy headers are not believed: whoever sets one is not a caller on this machine.
     uvicorn.run(
         create_app(settings),

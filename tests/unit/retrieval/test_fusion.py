@@ -80,7 +80,7 @@ def test_a_row_that_is_not_embedded_yet_counts_as_average() -> None:
     words = ByWords([9, 1], [6.0, 6.0], [0.5, 0.5])
     fused = fuse(words, vectors(0.2, 0.5))
     assert {hit.id: hit.score for hit in fused.hits}[9] == pytest.approx({hit.id: hit.score for hit in fused.hits}[1])
-    assert [hit.why for hit in fused.hits if hit.id == 9] == ["words 6.0 (rank 1), not embedded yet"]
+    assert [hit.why for hit in fused.hits if hit.id == 9] == ["words 6.0 (rank 1), no vector"]
 
 
 @pytest.mark.parametrize("scores", [(0.4,), (0.4, 0.4, 0.4)])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from reflexio.errors import StorageCorrupt
+from reflexio.errors import InvalidRequest, ProviderRefused, StorageCorrupt
 from reflexio.server.run import serve
 from reflexio.settings import Settings
 
@@ -11,3 +11,13 @@ def test_a_damaged_database_stops_the_start_with_an_error_of_ours(tmp_path: Path
     (tmp_path / "reflexio.db").write_text("This is a letter, and no database at all. " * 50)
     with pytest.raises(StorageCorrupt, match="restore a backup"):
         serve(Settings(data=tmp_path, port=0))
+
+
+def test_an_embedder_without_its_key_stops_the_start_with_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(ProviderRefused, match="OPENAI_API_KEY"):
+        serve(Settings(data=tmp_path, port=0, embedder="openai:text-embedding-3-small"))
+
+
+def test_an_embedder_that_nobody_knows_stops_the_start_with_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="'local' or 'openai:<model>'"):
+        serve(Settings(data=tmp_path, port=0, embedder="lokal"))

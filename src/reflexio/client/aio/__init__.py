@@ -16,5 +16,5 @@ class AsyncReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingC
     """
 
     def for_session(self, session_id: str) -> SessionClient:
-        """This client, bound to one session."""
+        """This client, bound to one session: every call that takes `session_id` gets this one."""
         return SessionClient(self, session_id)

@@ -26,6 +26,8 @@ Mode = SearchMode | str
 
 
 class SearchCalls(Calls):
+    """Search and context."""
+
     async def search(
         self,
         query: str,
@@ -43,7 +45,10 @@ class SearchCalls(Calls):
         session_id: str | None = None,
         explain: bool = False,
     ) -> UnifiedSearchResponse:
-        """What fits the query: facts about the user, what the user taught, and what was approved for everybody."""
+        """What fits the query: facts about the user, what the user taught, and what was approved for everybody.
+
+        Without `user_id` only the last. What a found agent playbook was made of is not repeated.
+        """
 
         async def call() -> UnifiedSearchResponse:
             asked = build(
@@ -109,7 +114,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchProfilesResponse:
-        """A user's profiles that fit the query; the newest ones without a query."""
+        """A user's current profiles that fit the query, best first; without a query the newest."""
 
         async def call() -> SearchProfilesResponse:
             asked = build(
@@ -149,7 +154,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchUserPlaybooksResponse:
-        """User playbooks that fit the query, of one user or of all."""
+        """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
 
         async def call() -> SearchUserPlaybooksResponse:
             asked = build(
@@ -191,7 +196,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchAgentPlaybooksResponse:
-        """Approved agent playbooks that fit the query; others when they are asked for by name."""
+        """Approved agent playbooks that fit the query, best first; others when a filter names them."""
 
         async def call() -> SearchAgentPlaybooksResponse:
             asked = build(
@@ -230,7 +235,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchInteractionsResponse:
-        """A user's turns that fit the query."""
+        """A user's turns that fit the query, best first; without a query the newest."""
 
         async def call() -> SearchInteractionsResponse:
             asked = build(

@@ -47,9 +47,8 @@ class Calls:
     ) -> None:
         """Connects when first used.
 
-        `fail_open` answers with nothing instead of raising when memory cannot be reached (calls that an agent
-        makes while it works: publish, read, search). `on_background_error` hears of failed calls that nobody
-        waited for; without it they are logged. `transport` is httpx's seam, for tests and in-process servers.
+        With `fail_open` the calls that an agent makes while it works (publish, read, search) answer with nothing
+        instead of raising when memory cannot be reached.
         """
         self.endpoint = Endpoint.find(api_key, url_endpoint)
         self._fail_open = fail_open
@@ -74,7 +73,7 @@ class Calls:
         self.close()
 
     def close(self) -> None:
-        """Finishes the background calls and closes the connection."""
+        """Finishes the background calls and closes the connection. Leaving the `with` block does the same."""
         self.flush()
         self._http.close()
 

@@ -35,6 +35,8 @@ LEARNED = ("profiles", "agent_playbooks")
 
 
 class InteractionCalls(Calls):
+    """Publishing, browsing, deleting."""
+
     def publish_interaction(
         self,
         user_id: str,
@@ -55,9 +57,9 @@ class InteractionCalls(Calls):
     ) -> PublishResponse:
         """Stores turns of a conversation. When this returns they are on disk.
 
-        Without `session_id` one is made and returned. `wait_for_response` also waits for learning. The same
-        `idempotency_key` stores only once; each call has one of its own, so that repeating it on a bad
-        connection is safe.
+        Without `session_id` one is made and returned. The same `idempotency_key` stores only once; each call has one
+        of its own, so that repeating it on a bad connection is safe. `wait_for_response` is there for the time when
+        there is learning to wait for: today it only lengthens the timeout to 600 seconds.
         """
         key = idempotency_key or str(uuid4())
 
@@ -106,7 +108,10 @@ class InteractionCalls(Calls):
         return answer
 
     def get_learning_status(self, request_id: str) -> str:
-        """How far learning from a publish has come: pending, processing, done, failed or not_tracked."""
+        """How far learning from a publish has come: pending, processing, done, failed or not_tracked.
+
+        Today it is pending or not_tracked.
+        """
         params = {"request_id": request_id}
         answer = self._call("GET", "/api/learning_status", LearningStatusResponse, params=params)
         return answer.status
@@ -183,22 +188,27 @@ class InteractionCalls(Calls):
     def delete_interaction(
         self, user_id: str, interaction_id: int, wait_for_response: bool = False
     ) -> DeleteResponse | None:
+        """Deletes one turn: in the background, unless `wait_for_response` is true."""
         which = build(DeleteInteractionRequest, {"user_id": user_id, "interaction_id": interaction_id})
         return self._delete("/api/delete_interaction", DeleteResponse, which, wait=wait_for_response)
 
     def delete_request(self, request_id: str, wait_for_response: bool = False) -> DeleteResponse | None:
+        """Deletes one publish with its turns: in the background, unless `wait_for_response` is true."""
         which = build(DeleteRequestRequest, {"request_id": request_id})
         return self._delete("/api/delete_request", DeleteResponse, which, wait=wait_for_response)
 
     def delete_session(self, session_id: str, wait_for_response: bool = False) -> DeleteSessionResponse | None:
+        """Deletes all publishes of a session: in the background, unless `wait_for_response` is true."""
         which = build(DeleteSessionRequest, {"session_id": session_id})
         return self._delete("/api/delete_session", DeleteSessionResponse, which, wait=wait_for_response)
 
     def delete_requests_by_ids(self, request_ids: Sequence[str]) -> BulkDeleteResponse:
+        """Deletes several publishes; unknown ids are passed over."""
         which = build(DeleteRequestsByIdsRequest, {"request_ids": list(request_ids)})
         return self._delete_many("/api/delete_requests_by_ids", which, ())
 
     def delete_all_interactions(self) -> BulkDeleteResponse:
+        """Deletes all turns and publishes of the organisation."""
         return self._delete_many("/api/delete_all_interactions", None, LEARNED)
 
     def clear_user_data(self, user_id: str) -> ClearUserDataResponse:

@@ -43,8 +43,10 @@ Statuses = Sequence[Status | str | None]
 
 
 class LearningCalls(Calls):
+    """Profiles and playbooks."""
+
     def add_user_profile(self, user_profiles: Sequence[NewUserProfile | dict[str, Any]]) -> AddResponse:
-        """Stores facts about users that you know already."""
+        """Stores facts about users that you know already, up to 1,000 a call, all or none."""
         wanted = build(AddUserProfileRequest, {"user_profiles": list(user_profiles)})
         done = self._call("POST", "/api/add_user_profile", AddResponse, wanted, repeatable=False)
         self._cache.forget(*PROFILES)
@@ -100,7 +102,7 @@ class LearningCalls(Calls):
         end_time: datetime | None = None,
         cursor: str | None = None,
     ) -> GetProfilesResponse:
-        """Everybody's profiles, newest first."""
+        """Everybody's profiles in the organisation, newest first."""
         params = {
             "limit": limit,
             "status_filter": status_filter,
@@ -122,6 +124,7 @@ class LearningCalls(Calls):
         content: str | None = None,
         custom_features: dict[str, Any] | None = None,
     ) -> UpdateResponse:
+        """Changes a profile; what is not given stays."""
         wanted = build(
             UpdateUserProfileRequest,
             {"user_id": user_id, "profile_id": profile_id, "content": content, "custom_features": custom_features},
@@ -131,21 +134,25 @@ class LearningCalls(Calls):
     def delete_profile(
         self, user_id: str, profile_id: str = "", search_query: str = "", wait_for_response: bool = False
     ) -> DeleteResponse | None:
-        """Deletes one profile by id, or those of the user that contain a text."""
+        """Deletes one profile by its id, or those of the user that contain a text: in the background, unless
+        `wait_for_response` is true.
+        """
         which = build(
             DeleteUserProfileRequest, {"user_id": user_id, "profile_id": profile_id, "search_query": search_query}
         )
         return self._delete("/api/delete_profile", DeleteResponse, which, topics=PROFILES, wait=wait_for_response)
 
     def delete_profiles_by_ids(self, profile_ids: Sequence[str]) -> BulkDeleteResponse:
+        """Deletes several profiles; unknown ids are passed over."""
         which = build(DeleteProfilesByIdsRequest, {"profile_ids": list(profile_ids)})
         return self._delete_many("/api/delete_profiles_by_ids", which, PROFILES)
 
     def delete_all_profiles(self) -> BulkDeleteResponse:
+        """Deletes all profiles of the organisation."""
         return self._delete_many("/api/delete_all_profiles", None, PROFILES)
 
     def add_user_playbook(self, user_playbooks: Sequence[NewUserPlaybook | dict[str, Any]]) -> AddResponse:
-        """Stores playbooks that you write yourself; `ids` of the answer names them."""
+        """Stores what single users taught, up to 1,000 a call, all or none; `ids` of the answer names them."""
         wanted = build(AddUserPlaybookRequest, {"user_playbooks": list(user_playbooks)})
         return self._call("POST", "/api/add_user_playbook", AddResponse, wanted, repeatable=False)
 
@@ -198,6 +205,7 @@ class LearningCalls(Calls):
         trigger: str | None = None,
         rationale: str | None = None,
     ) -> UpdateResponse:
+        """Changes a user playbook; what is not given stays."""
         wanted = build(
             UpdateUserPlaybookRequest,
             {
@@ -211,18 +219,21 @@ class LearningCalls(Calls):
         return self._change("/api/update_user_playbook", wanted, ())
 
     def delete_user_playbook(self, user_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
+        """Deletes one user playbook: in the background, unless `wait_for_response` is true."""
         which = build(DeleteUserPlaybookRequest, {"user_playbook_id": user_playbook_id})
         return self._delete("/api/delete_user_playbook", DeleteResponse, which, wait=wait_for_response)
 
     def delete_user_playbooks_by_ids(self, user_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
+        """Deletes several user playbooks; unknown ids are passed over."""
         which = build(DeleteUserPlaybooksByIdsRequest, {"user_playbook_ids": list(user_playbook_ids)})
         return self._delete_many("/api/delete_user_playbooks_by_ids", which, ())
 
     def delete_all_user_playbooks(self) -> BulkDeleteResponse:
+        """Deletes all user playbooks of the organisation."""
         return self._delete_many("/api/delete_all_user_playbooks", None, ())
 
     def add_agent_playbooks(self, agent_playbooks: Sequence[NewAgentPlaybook | dict[str, Any]]) -> AddResponse:
-        """Stores agent playbooks that you write yourself; they are pending unless they say otherwise."""
+        """Stores what is to hold for everybody, up to 1,000 a call. Pending unless `playbook_status` says otherwise."""
         wanted = build(AddAgentPlaybookRequest, {"agent_playbooks": list(agent_playbooks)})
         done = self._call("POST", "/api/add_agent_playbook", AddResponse, wanted, repeatable=False)
         self._cache.forget(*AGENT)
@@ -244,7 +255,10 @@ class LearningCalls(Calls):
         cursor: str | None = None,
         force_refresh: bool = False,
     ) -> GetAgentPlaybooksResponse:
-        """Agent playbooks of any decision, newest first. Cached; `force_refresh` asks the server again."""
+        """Agent playbooks of any decision, newest first. Cached.
+
+        A `status_filter` of pending also means those that wait for a decision.
+        """
         asked = build(
             GetAgentPlaybooksRequest,
             {
@@ -280,6 +294,7 @@ class LearningCalls(Calls):
         reviewer: str | None = None,
         reason: str | None = None,
     ) -> UpdateResponse:
+        """Changes the wording of an agent playbook, the decision about it, or both; what is not given stays."""
         wanted = build(
             UpdateAgentPlaybookRequest,
             {
@@ -303,7 +318,7 @@ class LearningCalls(Calls):
         reviewer: str | None = None,
         reason: str | None = None,
     ) -> UpdateResponse:
-        """Approves, rejects or reopens an agent playbook. Who and why are kept with it."""
+        """Approves, rejects or reopens an agent playbook. Who, when and why are kept."""
         wanted = build(
             UpdatePlaybookStatusRequest,
             {
@@ -316,16 +331,19 @@ class LearningCalls(Calls):
         return self._change("/api/update_agent_playbook_status", wanted, AGENT)
 
     def delete_agent_playbook(self, agent_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
+        """Deletes one agent playbook: in the background, unless `wait_for_response` is true."""
         which = build(DeleteAgentPlaybookRequest, {"agent_playbook_id": agent_playbook_id})
         return self._delete("/api/delete_agent_playbook", DeleteResponse, which, topics=AGENT, wait=wait_for_response)
 
     def delete_agent_playbooks_by_ids(self, agent_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
+        """Deletes several agent playbooks; unknown ids are passed over."""
         which = build(DeleteAgentPlaybooksByIdsRequest, {"agent_playbook_ids": list(agent_playbook_ids)})
         return self._delete_many("/api/delete_agent_playbooks_by_ids", which, AGENT)
 
     def delete_all_agent_playbooks(self) -> BulkDeleteResponse:
+        """Deletes all agent playbooks of the organisation."""
         return self._delete_many("/api/delete_all_agent_playbooks", None, AGENT)
 
     def delete_all_playbooks(self) -> BulkDeleteResponse:
-        """User playbooks and agent playbooks."""
+        """Deletes all user playbooks and agent playbooks of the organisation."""
         return self._delete_many("/api/delete_all_playbooks", None, AGENT)

@@ -27,6 +27,8 @@ Mode = SearchMode | str
 
 
 class SearchCalls(Calls):
+    """Search and context."""
+
     def search(
         self,
         query: str,
@@ -44,7 +46,10 @@ class SearchCalls(Calls):
         session_id: str | None = None,
         explain: bool = False,
     ) -> UnifiedSearchResponse:
-        """What fits the query: facts about the user, what the user taught, and what was approved for everybody."""
+        """What fits the query: facts about the user, what the user taught, and what was approved for everybody.
+
+        Without `user_id` only the last. What a found agent playbook was made of is not repeated.
+        """
 
         def call() -> UnifiedSearchResponse:
             asked = build(
@@ -110,7 +115,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchProfilesResponse:
-        """A user's profiles that fit the query; the newest ones without a query."""
+        """A user's current profiles that fit the query, best first; without a query the newest."""
 
         def call() -> SearchProfilesResponse:
             asked = build(
@@ -150,7 +155,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchUserPlaybooksResponse:
-        """User playbooks that fit the query, of one user or of all."""
+        """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
 
         def call() -> SearchUserPlaybooksResponse:
             asked = build(
@@ -192,7 +197,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchAgentPlaybooksResponse:
-        """Approved agent playbooks that fit the query; others when they are asked for by name."""
+        """Approved agent playbooks that fit the query, best first; others when a filter names them."""
 
         def call() -> SearchAgentPlaybooksResponse:
             asked = build(
@@ -231,7 +236,7 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         explain: bool = False,
     ) -> SearchInteractionsResponse:
-        """A user's turns that fit the query."""
+        """A user's turns that fit the query, best first; without a query the newest."""
 
         def call() -> SearchInteractionsResponse:
             asked = build(

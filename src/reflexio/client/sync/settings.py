@@ -8,6 +8,8 @@ from reflexio.models.config import Config, SetConfigResponse, StorageStatsRespon
 
 
 class SettingCalls(Calls):
+    """Configuration and state."""
+
     def get_config(self) -> Config:
         """The learning settings. Change attributes and hand it to `set_config`."""
         return self._call("GET", "/api/get_config", Config)

@@ -40,6 +40,7 @@ def _said(answer: Answer, mode: str, asked: str, count: int) -> dict[str, Any]:
 
 @router.post("/search_profiles", response_model_exclude_none=True)
 async def search_profiles(request: Request, asked: SearchUserProfilesRequest) -> SearchProfilesResponse:
+    """A user's current profiles that fit the query, best first; without a query the newest."""
     where = search.profiles(asked, house(request).clock.now())
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchProfilesResponse.model_construct(
@@ -51,6 +52,7 @@ async def search_profiles(request: Request, asked: SearchUserProfilesRequest) ->
 
 @router.post("/search_user_playbooks", response_model_exclude_none=True)
 async def search_user_playbooks(request: Request, asked: SearchUserPlaybooksRequest) -> SearchUserPlaybooksResponse:
+    """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
     where = search.user_playbooks(asked)
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchUserPlaybooksResponse.model_construct(
@@ -62,6 +64,7 @@ async def search_user_playbooks(request: Request, asked: SearchUserPlaybooksRequ
 
 @router.post("/search_agent_playbooks", response_model_exclude_none=True)
 async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRequest) -> SearchAgentPlaybooksResponse:
+    """Approved agent playbooks that fit the query, best first; others when a filter names them."""
     where = search.agent_playbooks(asked)
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchAgentPlaybooksResponse.model_construct(
@@ -73,6 +76,7 @@ async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRe
 
 @router.post("/search_interactions", response_model_exclude_none=True)
 async def search_interactions(request: Request, asked: SearchInteractionsRequest) -> SearchInteractionsResponse:
+    """A user's turns that fit the query, best first; without a query the newest."""
     answer, mode = await search.interactions(store(request), house(request).meaning, asked)
     ids = [str(each.interaction_id) for each in answer.rows]
     return SearchInteractionsResponse.model_construct(
@@ -84,6 +88,10 @@ async def search_interactions(request: Request, asked: SearchInteractionsRequest
 
 @router.post("/search", response_model_exclude_none=True)
 async def unified_search(request: Request, asked: UnifiedSearchRequest) -> UnifiedSearchResponse:
+    """Profiles and user playbooks of the user, and approved agent playbooks, each best first.
+
+    Without `user_id` there are agent playbooks only. What a found agent playbook was made of is not repeated.
+    """
     parts = house(request)
     found, mode = await search.everything(store(request), parts.meaning, asked, parts.clock.now())
     answers = (found.profiles, found.user_playbooks, found.agent_playbooks)
@@ -100,5 +108,6 @@ async def unified_search(request: Request, asked: UnifiedSearchRequest) -> Unifi
 
 @router.post("/context", response_model_exclude_none=True)
 async def get_context(request: Request, asked: ContextRequest) -> ContextResponse:
+    """The text to put into a prompt, within a budget of tokens, and what is inside it."""
     parts = house(request)
     return await context.get_context(store(request), parts.meaning, asked, parts.clock.now())
