@@ -43,11 +43,39 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a user's turns have been learned: up to and including the turn `learned_through`."""
+class Waiting:
+    """A user with turns that nobody has learned from yet. `retry_at` is when a failed window may be tried again."""
 
-    learned_through: int
+    org_id: str
+    user_id: str
     unlearned_since: int
+    published_at: int
+    attempts: int = 0
+    retry_at: int = 0
+    last_error: str = ""
+
+
+@dataclass(frozen=True)
+class Unlearned:
+    """A turn that is still to be learned from, with what its request says about it."""
+
+    turn: Interaction
+    request: Request
+
+
+@dataclass(frozen=True)
+class LearnedWindow:
+    """What came of a window. State `learned` or `set_aside`."""
+
+    key: str
+    user_id: str
+    state: str
+    turn_ids: tuple[int, ...]
+    counts: dict[str, int]
+    learner: str = ""
+    fingerprint: str = ""
+    error: str = ""
+    created_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -197,8 +225,20 @@ class Interactions(Protocol):
         """In the order they were said."""
         ...
 
-    def last_of(self, request_id: str) -> int:
-        """The id of a request's last turn, 0 when it has none."""
+    def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
+        """A user's turns that are still to be learned from, oldest first."""
+        ...
+
+    def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
+        """The turns that came before one, oldest first."""
+        ...
+
+    def mark_learned(self, ids: Sequence[int]) -> int:
+        """These turns have been learned from; tells how many had not been."""
+        ...
+
+    def count_unlearned(self, request_id: str) -> tuple[int, int]:
+        """How many turns a request has, and how many of them are still to be learned from."""
         ...
 
     def remove(self, user_id: str, interaction_id: int) -> int: ...
@@ -219,7 +259,15 @@ class Users(Protocol):
         """This user has turns that nobody has learned from yet."""
         ...
 
-    def progress(self, user_id: str) -> Progress | None: ...
+    def waiting(self, user_id: str) -> Waiting | None: ...
+
+    def settle(self, user_id: str) -> None:
+        """A window is done: the user waits no longer, unless turns are left."""
+        ...
+
+    def postpone(self, user_id: str, retry_at: int, error: str) -> None:
+        """A window failed: it is tried again, not before `retry_at`."""
+        ...
 
     def remove(self, user_id: str) -> int: ...
 
@@ -266,6 +314,16 @@ class Learnings(Protocol):
     def tally(self, user_id: str, now: int) -> Tally: ...
 
 
+class Windows(Protocol):
+    def get(self, key: str) -> LearnedWindow | None: ...
+
+    def add(self, window: LearnedWindow) -> None: ...
+
+    def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
+        """Windows that hold one of these turns, newest first."""
+        ...
+
+
 class Receipts(Protocol):
     def get(self, key: str) -> Receipt | None: ...
 
@@ -293,6 +351,8 @@ class Tx(Protocol):
     def users(self) -> Users: ...
     @property
     def learnings(self) -> Learnings: ...
+    @property
+    def windows(self) -> Windows: ...
     @property
     def receipts(self) -> Receipts: ...
     @property
@@ -367,6 +427,10 @@ class Database(Protocol):
 
     async def warm(self, model: str) -> None:
         """Reads the vectors of this model into memory, so that the first search need not."""
+        ...
+
+    async def backlog(self, limit: int) -> list[Waiting]:
+        """Users of all organisations who wait to be learned from, longest first."""
         ...
 
     async def forget_receipts(self, before: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
 
 from reflexio.models.interaction import (
     Citation,
@@ -15,10 +15,10 @@ from reflexio.models.interaction import (
     UserActionType,
 )
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter
+from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter, Unlearned
 from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, listing
-from reflexio.storage.schema import interactions
+from reflexio.storage.schema import interactions, requests
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Scope
 from reflexio.storage.vectors import TURN, TURN_WORDS, forget
@@ -44,6 +44,7 @@ def _row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]
         "user_action_description": turn.user_action_description,
         "interacted_image_url": turn.interacted_image_url,
         "image_encoding": turn.image_encoding,
+        "is_learned": request.evaluation_only,
         **lists,
     }
 
@@ -62,7 +63,7 @@ def read_row(row: Any) -> Interaction:
     )
 
 
-ADD = Hot(lambda _: insert(interactions), [*(name for name in FIELDS), "org_id", "image_encoding"])
+ADD = Hot(lambda _: insert(interactions), [*FIELDS, "org_id", "image_encoding", "is_learned"])
 
 
 class SqlInteractions:
@@ -90,9 +91,32 @@ class SqlInteractions:
         query = select(*COLUMNS).where(*self._mine(None), interactions.c.id.in_(ids))
         return {row.id: read_row(row) for row in self._connection.execute(query)}
 
-    def last_of(self, request_id: str) -> int:
-        query = select(func.max(interactions.c.id)).where(*self._mine(None), interactions.c.request_id == request_id)
-        return self._connection.execute(query).scalar_one() or 0
+    def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
+        query = select(*COLUMNS).where(*self._mine(user_id), ~interactions.c.is_learned)
+        if request_id is not None:
+            query = query.where(interactions.c.request_id == request_id)
+        turns = [read_row(row) for row in self._connection.execute(query.order_by(interactions.c.id).limit(limit))]
+        asked = {turn.request_id for turn in turns}
+        mine = requests.c.org_id == self._org, requests.c.request_id.in_(asked)
+        found = self._connection.execute(select(*(requests.c[name] for name in Request.model_fields)).where(*mine))
+        known = {row.request_id: Request.model_construct(**row._mapping) for row in found}
+        return [Unlearned(turn, known[turn.request_id]) for turn in turns if turn.request_id in known]
+
+    def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
+        query = select(*COLUMNS).where(*self._mine(user_id), interactions.c.id < turn_id)
+        rows = self._connection.execute(query.order_by(interactions.c.id.desc()).limit(limit)).all()
+        return [read_row(row) for row in reversed(rows)]
+
+    def mark_learned(self, ids: Sequence[int]) -> int:
+        these = interactions.c.id.in_(ids) & ~interactions.c.is_learned
+        change = update(interactions).where(*self._mine(None), these).values(is_learned=True)
+        return self._connection.execute(change).rowcount
+
+    def count_unlearned(self, request_id: str) -> tuple[int, int]:
+        left = func.coalesce(func.sum(case((interactions.c.is_learned, 0), else_=1)), 0)
+        query = select(func.count(), left).where(*self._mine(None), interactions.c.request_id == request_id)
+        total, unlearned = self._connection.execute(query).one()
+        return int(total), int(unlearned)
 
     def remove(self, user_id: str, interaction_id: int) -> int:
         return self.remove_where(*self._mine(user_id), interactions.c.id == interaction_id)

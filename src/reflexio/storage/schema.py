@@ -93,9 +93,11 @@ users = Table(
     metadata,
     Column("org_id", Text, primary_key=True),
     Column("user_id", Text, primary_key=True),
-    Column("learned_through", BigInteger, nullable=False, server_default="0"),
     seconds("unlearned_since"),
     seconds("published_at"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    seconds("retry_at"),
+    text("last_error"),
     Index("users_unlearned", "unlearned_since"),
 )
 
@@ -142,7 +144,16 @@ interactions = Table(
     Column("retrieved_learnings", Json),
     text("image_encoding"),
     flag("is_indexed"),
+    flag("is_learned"),
     Index("interactions_unindexed", "id", sqlite_where=sql("NOT is_indexed"), postgresql_where=sql("NOT is_indexed")),
+    Index(
+        "interactions_unlearned",
+        "org_id",
+        "user_id",
+        "id",
+        sqlite_where=sql("NOT is_learned"),
+        postgresql_where=sql("NOT is_learned"),
+    ),
     Index("interactions_by_time", "org_id", "created_at", "id"),
     Index("interactions_of_user", "org_id", "user_id", "created_at", "id"),
     Index("interactions_of_request", "org_id", "request_id", "id"),
@@ -227,4 +238,21 @@ unembedded = Table(
     Column("lane", Integer, nullable=False, server_default="0"),
     Index("unembedded_in_order", "lane", "seq"),
     sqlite_autoincrement=True,
+)
+
+# One window that was learned from, or set aside because it never can be. The key makes learning it twice impossible.
+windows = Table(
+    "windows",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    text("user_id"),
+    text("state"),
+    text("error"),
+    text("learner"),
+    text("fingerprint"),
+    Column("turn_ids", Json),
+    Column("counts", Json),
+    seconds("created_at"),
+    Index("windows_of_user", "org_id", "user_id", "created_at"),
 )

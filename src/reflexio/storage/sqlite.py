@@ -14,13 +14,14 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageReadOnly
-from reflexio.ports.storage import Keys, Tx, Vectors
+from reflexio.ports.storage import Keys, Tx, Vectors, Waiting
 from reflexio.storage.documents import forget_receipts
 from reflexio.storage.faults import explained
 from reflexio.storage.keys import SqlKeys
 from reflexio.storage.migrate import migrate
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.tx import SqlTx
+from reflexio.storage.users import backlog
 from reflexio.storage.vectors import SqlVectors
 from reflexio.storage.writer import Writer
 
@@ -113,6 +114,9 @@ class SqliteDatabase:
     async def warm(self, model: str) -> None:
         while not await self.read(lambda connection: self.shelves.warm(connection, model)):
             pass
+
+    async def backlog(self, limit: int) -> list[Waiting]:
+        return await self.read(lambda connection: backlog(connection, limit))
 
     async def forget_receipts(self, before: int) -> int:
         return await self.write(lambda connection: forget_receipts(connection, before))

@@ -10,6 +10,7 @@ from reflexio.storage.learnings import SqlLearnings
 from reflexio.storage.requests import SqlRequests
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.users import SqlUsers
+from reflexio.storage.windows import SqlWindows
 
 
 class SqlTx:
@@ -33,6 +34,10 @@ class SqlTx:
     @cached_property
     def learnings(self) -> SqlLearnings:
         return SqlLearnings(self._connection, self._org, self._shelves)
+
+    @cached_property
+    def windows(self) -> SqlWindows:
+        return SqlWindows(self._connection, self._org)
 
     @cached_property
     def receipts(self) -> SqlReceipts:

@@ -3,7 +3,6 @@
 from sqlalchemy import ColumnElement, Connection, Insert, case, delete, literal_column, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from reflexio.ports.storage import Progress
 from reflexio.storage.hot import Hot
 from reflexio.storage.schema import users
 
@@ -29,10 +28,21 @@ class SqlUsers:
         row = {"org_id": self._org, "user_id": user_id, "unlearned_since": now, "published_at": now}
         MARK.run(self._connection, [row])
 
-    def progress(self, user_id: str) -> Progress | None:
-        query = select(users.c.learned_through, users.c.unlearned_since).where(*self._one(user_id))
-        row = self._connection.execute(query).one_or_none()
-        return Progress(*row) if row else None
+    def waiting(self, user_id: str) -> Waiting | None:
+        row = self._connection.execute(select(*WAITING).where(*self._one(user_id))).one_or_none()
+        return Waiting(*row) if row else None
+
+    def settle(self, user_id: str) -> None:
+        left = exists().where(
+            interactions.c.org_id == self._org, interactions.c.user_id == user_id, ~interactions.c.is_learned
+        )
+        rest = case((left, users.c.unlearned_since), else_=0)
+        change = update(users).where(*self._one(user_id))
+        self._connection.execute(change.values(unlearned_since=rest, attempts=0, retry_at=0, last_error=""))
+
+    def postpone(self, user_id: str, retry_at: int, error: str) -> None:
+        change = update(users).where(*self._one(user_id))
+        self._connection.execute(change.values(attempts=users.c.attempts + 1, retry_at=retry_at, last_error=error))
 
     def remove(self, user_id: str) -> int:
         return self._connection.execute(delete(users).where(*self._one(user_id))).rowcount

@@ -37,6 +37,7 @@ def upgrade() -> None:
         sa.Column("retrieved_learnings", Json(), nullable=True),
         sa.Column("image_encoding", sa.Text(), server_default="", nullable=False),
         sa.Column("is_indexed", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("is_learned", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
@@ -50,6 +51,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("NOT is_indexed"),
         postgresql_where=sa.text("NOT is_indexed"),
+    )
+    op.create_index(
+        "interactions_unlearned",
+        "interactions",
+        ["org_id", "user_id", "id"],
+        unique=False,
+        sqlite_where=sa.text("NOT is_learned"),
+        postgresql_where=sa.text("NOT is_learned"),
     )
     op.create_table(
         "keys",
@@ -157,9 +166,11 @@ def upgrade() -> None:
         "users",
         sa.Column("org_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("learned_through", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("unlearned_since", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("published_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("retry_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("last_error", sa.Text(), server_default="", nullable=False),
         sa.PrimaryKeyConstraint("org_id", "user_id"),
     )
     op.create_index("users_unlearned", "users", ["unlearned_since"], unique=False)
@@ -177,6 +188,21 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("vectors_of_shelf", "vectors", ["org_id", "kind", "seq"], unique=False)
+    op.create_table(
+        "windows",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("state", sa.Text(), server_default="", nullable=False),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("learner", sa.Text(), server_default="", nullable=False),
+        sa.Column("fingerprint", sa.Text(), server_default="", nullable=False),
+        sa.Column("turn_ids", Json(), nullable=True),
+        sa.Column("counts", Json(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "key"),
+    )
+    op.create_index("windows_of_user", "windows", ["org_id", "user_id", "created_at"], unique=False)
     if op.get_bind().dialect.name == "sqlite":
         for entity in ("learning", "interaction"):
             Words(entity).create(op.get_bind())
