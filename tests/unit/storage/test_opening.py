@@ -84,9 +84,7 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "garbage", [b"no database at all " * 500, b"x" * 600, b"SQLite format 3\0" + b"\xff" * 4080]
-)
+@pytest.mark.parametrize("garbage", [b"no database at all " * 500, b"x" * 600, b"SQLite format 3\0" + b"\xff" * 4080])
 def test_garbage_is_refused_and_left_alone(path: Path, garbage: bytes) -> None:
     path.write_bytes(garbage)
     with pytest.raises(StorageCorrupt, match="restore a backup"):
