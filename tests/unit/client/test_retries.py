@@ -36,7 +36,7 @@ class Script(httpx.MockTransport):
 
 def client(script: Script, **more: Any) -> ReflexioClient:
     made = ReflexioClient("key", "http://reflexio.test", transport=script, **more)
-    made._sleep = script.waited.append
+    made._sleep = lambda seconds: script.waited.append(float(seconds))
     return made
 
 
