@@ -8,6 +8,8 @@ from pathlib import Path
 
 from reflexio.errors import InvalidRequest
 
+LAST_PORT = 65_535
+LEVELS = ("critical", "error", "warning", "info", "debug", "trace")
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
 
@@ -60,6 +62,8 @@ def _parse(name: str, text: str) -> object:
             return Path(text).expanduser()
         case "port" | "max_body_bytes":
             return _number(name, text)
+        case "log_level":
+            return _level(text)
         case "rate_limits":
             return tuple(RateLimit.read(each) for each in text.split(",") if each.strip())
         case "cors_origins":
@@ -71,4 +75,12 @@ def _parse(name: str, text: str) -> object:
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
         raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is not a whole number.")
+    if name == "port" and int(text) > LAST_PORT:
+        raise InvalidRequest(f"REFLEXIO_PORT: {text!r} is greater than {LAST_PORT}.")
     return int(text)
+
+
+def _level(text: str) -> str:
+    if text.lower() not in LEVELS:
+        raise InvalidRequest(f"REFLEXIO_LOG_LEVEL: {text!r} is none of {', '.join(LEVELS)}.")
+    return text.lower()

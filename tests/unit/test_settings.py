@@ -37,3 +37,9 @@ def test_every_field_has_a_variable() -> None:
 def test_a_number_that_is_none_is_named(name: str, text: str) -> None:
     with pytest.raises(InvalidRequest, match=f"REFLEXIO_{name}"):
         Settings.read({f"REFLEXIO_{name}": text})
+
+
+@pytest.mark.parametrize(("name", "text"), [("PORT", "65536"), ("LOG_LEVEL", "loud")])
+def test_a_value_out_of_range_is_named(name: str, text: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"REFLEXIO_{name}: '{text}'"):
+        Settings.read({f"REFLEXIO_{name}": text})
