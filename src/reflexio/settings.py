@@ -3,14 +3,15 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from reflexio.errors import InvalidRequest
 
-LAST_PORT = 65_535
-LEVELS = ("critical", "error", "warning", "info", "debug", "trace")
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
+LAST_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -37,33 +38,44 @@ class Settings:
 
     Variables: data (folder of the embedded database), host, port, api_key (one key for the organisation
     `default`), max_body_bytes, rate_limits ("600/minute,publish_interaction=60/minute"; none unless set),
-    cors_origins (comma separated; none unless set), agent_version (of publishes that name none), log_level.
+    cors_origins (comma separated; none unless set), agent_version (of publishes that name none), log_level,
+    embedder ("local", or "openai:text-embedding-3-small" with OPENAI_API_KEY and OPENAI_BASE_URL).
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
     host: str = "127.0.0.1"
     port: int = 8081
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
     max_body_bytes: int = 16 * 1024 * 1024
     rate_limits: tuple[RateLimit, ...] = ()
     cors_origins: tuple[str, ...] = ()
     agent_version: str = "agent-v0"
     log_level: str = "info"
+    embedder: str = "local"
+    openai_api_key: str = field(default="", metadata={"variable": "OPENAI_API_KEY"}, repr=False)
+    openai_base_url: str = field(default="", metadata={"variable": "OPENAI_BASE_URL"})
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
-        given = {each.name: environment.get(f"REFLEXIO_{each.name.upper()}", "").strip() for each in fields(cls)}
+        given = {each.name: environment.get(variable(each), "").strip() for each in fields(cls)}
         return cls(**{name: _parse(name, text) for name, text in given.items() if text})  # type: ignore[arg-type]
+
+
+def variable(setting: "Field[Any]") -> str:
+    """The environment variable of a setting; providers' keys keep the names that people have set already."""
+    return str(setting.metadata.get("variable", f"REFLEXIO_{setting.name.upper()}"))
 
 
 def _parse(name: str, text: str) -> object:
     match name:
         case "data":
             return Path(text).expanduser()
-        case "port" | "max_body_bytes":
+        case "port":
+            return _number(name, text, most=LAST_PORT)
+        case "max_body_bytes":
             return _number(name, text)
         case "log_level":
-            return _level(text)
+            return _one_of(LOG_LEVELS, name, text.lower())
         case "rate_limits":
             return tuple(RateLimit.read(each) for each in text.split(",") if each.strip())
         case "cors_origins":
@@ -72,15 +84,15 @@ def _parse(name: str, text: str) -> object:
             return text
 
 
-def _number(name: str, text: str) -> int:
+def _number(name: str, text: str, *, most: int | None = None) -> int:
     if not text.isdecimal():
         raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is not a whole number.")
-    if name == "port" and int(text) > LAST_PORT:
-        raise InvalidRequest(f"REFLEXIO_PORT: {text!r} is greater than {LAST_PORT}.")
+    if most is not None and int(text) > most:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text} is more than {most}.")
     return int(text)
 
 
-def _level(text: str) -> str:
-    if text.lower() not in LEVELS:
-        raise InvalidRequest(f"REFLEXIO_LOG_LEVEL: {text!r} is none of {', '.join(LEVELS)}.")
-    return text.lower()
+def _one_of(known: tuple[str, ...], name: str, text: str) -> str:
+    if text not in known:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is none of {', '.join(known)}.")
+    return text

@@ -41,7 +41,7 @@ PUBLISH = {
     "retrieval_experiment_arm": None,
 }
 OVERRIDES = {"window_size_override": None, "stride_size_override": None}
-UNUSED: dict[str, Any] = {
+UNUSED: dict[str, object] = {
     "storage_config": None,
     "storage_config_test": 0,
     "agent_success_config": {"evaluation_name": "success", "sampling_rate": 0.05},

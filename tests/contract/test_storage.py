@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from reflexio.errors import Conflict
 from reflexio.models.interaction import Interaction, InteractionData, Request
+from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
-from reflexio.ports.storage import Database, Receipt, RequestFilter, Store, TimeRange, Tx
+from reflexio.ports.storage import Database, LearningFilter, Receipt, RequestFilter, Store, TimeRange, Tx
 from tests.builders import contents, name, request, said
 
 ALWAYS = TimeRange()
@@ -242,7 +243,7 @@ async def test_no_statement_reaches_another_organisation(database: Database) -> 
             tx.interactions.count(),
             tx.users.progress("ann"),
             tx.users.remove("ann"),
-            tx.learnings.remove_user("ann"),
+            tx.learnings.remove(LearningFilter(Kind.PROFILE)),
         ]
 
     assert not any(found for found in await ours.write(touch) if not isinstance(found, dict))

@@ -19,9 +19,7 @@ def demo() -> None:
         with running_server(Path(folder)) as url, ReflexioClient(url_endpoint=url, api_key="none") as client:
             _publish(client, console)
             _show(client, console)
-            console.print(
-                f"\nThe API can be tried at [link]{url}/docs[/link] while a server runs: [bold]make serve[/bold]"
-            )
+            console.print("\n[bold]make serve[/bold] starts a server to keep; its API can be tried at /docs.")
             console.print("The demo is over; its server and its folder are gone.")
 
 

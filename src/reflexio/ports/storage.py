@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from reflexio.models.interaction import Interaction, InteractionData, Request
+from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Listing, Page
+from reflexio.models.status import PlaybookStatus, Status
 
 T = TypeVar("T")
 
@@ -69,6 +71,97 @@ class Tally:
     newest_profile: int
 
 
+@dataclass(frozen=True)
+class LearningFilter:
+    """Which learnings. What is None is not asked for; `alive_at` leaves out what has expired by then.
+
+    `or_in_review` also lets current rows through that wait for a person's decision.
+    """
+
+    kind: Kind
+    ids: tuple[int, ...] | None = None
+    keys: tuple[str, ...] | None = None
+    user_id: str | None = None
+    agent_version: str | None = None
+    name: str | None = None
+    source: str | None = None
+    request_id: str | None = None
+    statuses: tuple[Status, ...] | None = (Status.CURRENT,)
+    or_in_review: bool = False
+    reviews: tuple[PlaybookStatus, ...] | None = None
+    within: TimeRange = TimeRange()
+    tags: tuple[str, ...] = ()
+    contains: str | None = None
+    time_to_live: str | None = None
+    alive_at: int | None = None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it may leave only few of a shelf's rows."""
+        asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
+        window = (self.within.start, self.within.end, self.time_to_live)
+        return any(each is not None for each in (*asked, *window)) or bool(self.tags)
+
+
+@dataclass(frozen=True)
+class TurnFilter:
+    """Which turns to search."""
+
+    user_id: str
+    request_id: str | None = None
+    within: TimeRange = TimeRange()
+
+
+@dataclass(frozen=True)
+class QueryVector:
+    """A query as numbers, and the model that made them: only rows of the same model are compared."""
+
+    model: str
+    numbers: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Row numbers and scores, best first.
+
+    By words, `coverage` tells how much of the query each row holds. `spread` is that of the scores of all rows
+    searched, `mean` their mean, by vectors only. `complete` is False while rows are still being made findable this way.
+    """
+
+    ids: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    coverage: tuple[float, ...] = ()
+    mean: float = 0.0
+    spread: float = 0.0
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class LineageEvent:
+    """Something that happened to a learning."""
+
+    learning_id: int
+    kind: Kind
+    op: str
+    at: int
+    actor: str = ""
+    reason: str = ""
+    from_status: str = ""
+    to_status: str = ""
+
+
+@dataclass(frozen=True)
+class Unembedded:
+    """A row that waits for its vector."""
+
+    seq: int
+    org_id: str
+    kind: str
+    row_id: int
+    user_id: str
+    text: str
+
+
 class Requests(Protocol):
     def add(self, request: Request) -> None:
         """Raises Conflict when the id is taken."""
@@ -114,6 +207,12 @@ class Interactions(Protocol):
 
     def count(self, user_id: str | None = None) -> int: ...
 
+    def many(self, ids: Sequence[int]) -> dict[int, Interaction]: ...
+
+    def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched: ...
+
+    def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched: ...
+
 
 class Users(Protocol):
     def mark_unlearned(self, user_id: str, now: int) -> None:
@@ -126,11 +225,45 @@ class Users(Protocol):
 
 
 class Learnings(Protocol):
-    def tally(self, user_id: str) -> Tally: ...
-
-    def remove_user(self, user_id: str) -> dict[str, int]:
-        """Removes a user's profiles and playbooks and counts them by kind."""
+    def add(self, learnings: Sequence[Learning]) -> list[int]:
+        """Stores new rows, findable by words at once, and gives their numbers. Raises Conflict on a taken key."""
         ...
+
+    def get(self, where: LearningFilter) -> Learning | None:
+        """The one row that matches, if any."""
+        ...
+
+    def many(self, ids: Sequence[int]) -> dict[int, Learning]:
+        """Rows by number; missing ones are missing."""
+        ...
+
+    def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
+        """Newest first."""
+        ...
+
+    def replace(self, learning: Learning) -> None:
+        """The row of the same number becomes this one."""
+        ...
+
+    def remove(self, where: LearningFilter) -> int: ...
+
+    def count(self, where: LearningFilter) -> int: ...
+
+    def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
+        """Rows that pass the filter, best first by their words."""
+        ...
+
+    def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        """Rows that pass the filter, nearest first, and behind them those of `also` that are not among them."""
+        ...
+
+    def note(self, event: LineageEvent) -> None: ...
+
+    def lineage(self, learning_id: int) -> list[LineageEvent]:
+        """Oldest first."""
+        ...
+
+    def tally(self, user_id: str, now: int) -> Tally: ...
 
 
 class Receipts(Protocol):
@@ -178,6 +311,30 @@ class Keys(Protocol):
     def revoke(self, key_id: int, now: int) -> bool: ...
 
 
+class Vectors(Protocol):
+    """Vectors of all organisations, for whoever makes them."""
+
+    def index_turns(self, limit: int) -> int:
+        """Makes turns findable by words that are not yet, oldest first, and queues them; tells how many."""
+        ...
+
+    def waiting(self, limit: int) -> list[Unembedded]:
+        """Rows without a vector, learnings first, then oldest first."""
+        ...
+
+    def put(self, rows: Sequence[Unembedded], model: str, vectors: Sequence[bytes]) -> None:
+        """Stores half-precision vectors, unless a row has gone or changed meanwhile."""
+        ...
+
+    def skip(self, rows: Sequence[Unembedded]) -> None:
+        """These rows will have no vector."""
+        ...
+
+    def queue_all_but(self, model: str) -> int:
+        """Queues every row whose vector another model made."""
+        ...
+
+
 class Store(Protocol):
     """The rows of one organisation."""
 
@@ -203,6 +360,14 @@ class Database(Protocol):
     async def read_keys(self, fn: Callable[[Keys], T]) -> T: ...
 
     async def write_keys(self, fn: Callable[[Keys], T]) -> T: ...
+
+    async def read_vectors(self, fn: Callable[[Vectors], T]) -> T: ...
+
+    async def write_vectors(self, fn: Callable[[Vectors], T]) -> T: ...
+
+    async def warm(self, model: str) -> None:
+        """Reads the vectors of this model into memory, so that the first search need not."""
+        ...
 
     async def forget_receipts(self, before: int) -> int:
         """Of all organisations; nobody repeats a call that late."""

@@ -1,7 +1,5 @@
 """The HTTP application around a running Reflexio."""
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -9,16 +7,13 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from reflexio.errors import ReflexioError
 from reflexio.server import problems
 from reflexio.server.auth import Gate
 from reflexio.server.entry import Entry
 from reflexio.server.limits import Limiter
-from reflexio.server.routes import health, interactions, settings
+from reflexio.server.routes import health, interactions, learnings, searching, settings
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
-
-log = logging.getLogger("reflexio.server")
 
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
 
@@ -29,25 +24,15 @@ def _install(app: FastAPI, house: Reflexio) -> None:
     app.state.limiter = Limiter(house.settings.rate_limits)
 
 
-async def _tidy_hourly(house: Reflexio) -> None:
-    while True:
-        try:
-            await house.tidy()
-        except ReflexioError as error:
-            log.warning("tidying up failed, next try in an hour: %s", error)
-        await asyncio.sleep(3600)
-
-
 def create_app(config: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         house = await build(config)
         _install(app, house)
-        tidying = asyncio.create_task(_tidy_hourly(house))
+        house.start()
         try:
             yield
         finally:
-            tidying.cancel()
             await house.close()
 
     app = FastAPI(
@@ -63,6 +48,6 @@ def create_app(config: Settings) -> FastAPI:
             CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
         )
     problems.install(app)
-    for module in (health, interactions, settings):
+    for module in (health, interactions, learnings, searching, settings):
         app.include_router(module.router)
     return app

@@ -113,7 +113,7 @@ def _request_id(request: Request) -> str:
 async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, errors.ReflexioError)
     if status_of(error) >= 500:
-        log.error("%s %s: %s", request.method, request.url.path, error)
+        log.error("%s %s (request %s): %s", request.method, request.url.path, _request_id(request), error)
     return as_problem(error, _request_id(request))
 
 
@@ -131,11 +131,12 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    log.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    at = request.method, request.url.path, _request_id(request)
+    log.exception("%s %s (request %s) failed", *at, exc_info=error)
     detail = "The server made a mistake. It is in the server's log under this request id."
-    request_id = _request_id(request)
-    # Outside of the entry, which stamps all other answers.
-    return problem(500, detail, request_id=request_id, headers={"X-Request-ID": request_id})
+    # This answer is made outside of the room that stamps all others.
+    stamp = {"X-Request-ID": _request_id(request)}
+    return problem(500, detail, request_id=_request_id(request), headers=stamp)
 
 
 def install(app: FastAPI) -> None:

@@ -9,13 +9,13 @@ from reflexio.settings import Settings
 from reflexio.wiring import open_database
 
 
-async def _try(settings: Settings) -> None:
+async def _open_once(settings: Settings) -> None:
     await (await open_database(settings)).close()
 
 
 def serve(settings: Settings) -> None:
-    # A database that cannot be used is told in one sentence here; uvicorn would make a stack trace of it.
-    asyncio.run(_try(settings))
+    # A database that cannot be used is one sentence here; inside the application it would be a page of traceback.
+    asyncio.run(_open_once(settings))
     # Proxy headers are not believed: whoever sets one is not a caller on this machine.
     uvicorn.run(
         create_app(settings),

@@ -15,9 +15,13 @@ from reflexio.models.interaction import (
     UserActionType,
 )
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage import TimeRange
+from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter
+from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, listing
 from reflexio.storage.schema import interactions
+from reflexio.storage.search.shelves import Shelves
+from reflexio.storage.search.words import Scope
+from reflexio.storage.vectors import TURN, TURN_WORDS, forget
 
 # The image itself is left on disk: lists show where a picture was, learning reads it when it needs it.
 FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
@@ -58,41 +62,76 @@ def read_row(row: Any) -> Interaction:
     )
 
 
+ADD = Hot(lambda _: insert(interactions), [*(name for name in FIELDS), "org_id", "image_encoding"])
+
+
 class SqlInteractions:
-    def __init__(self, connection: Connection, org_id: str) -> None:
+    def __init__(self, connection: Connection, org_id: str, shelves: Shelves) -> None:
         self._connection = connection
         self._org = org_id
+        self._shelves = shelves
 
     def _mine(self, user_id: str | None) -> list[ColumnElement[bool]]:
         mine = [interactions.c.org_id == self._org]
         return mine if user_id is None else [*mine, interactions.c.user_id == user_id]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        self._connection.execute(insert(interactions), [_row(self._org, request, turn) for turn in turns])
+        ADD.run(self._connection, [_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         query = select(*COLUMNS).where(*self._mine(user_id), *during(interactions.c.created_at, within))
         return listing(self._connection, query, interactions, page, read_row)
 
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
-        query = (
-            select(*COLUMNS)
-            .where(*self._mine(None), interactions.c.request_id.in_(request_ids))
-            .order_by(interactions.c.id)
-        )
-        return [read_row(row) for row in self._connection.execute(query)]
+        query = select(*COLUMNS).where(*self._mine(None), interactions.c.request_id.in_(request_ids))
+        return [read_row(row) for row in self._connection.execute(query.order_by(interactions.c.id))]
+
+    def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
+        query = select(*COLUMNS).where(*self._mine(None), interactions.c.id.in_(ids))
+        return {row.id: read_row(row) for row in self._connection.execute(query)}
 
     def last_of(self, request_id: str) -> int:
         query = select(func.max(interactions.c.id)).where(*self._mine(None), interactions.c.request_id == request_id)
         return self._connection.execute(query).scalar_one() or 0
 
     def remove(self, user_id: str, interaction_id: int) -> int:
-        one = interactions.c.id == interaction_id
-        return self._connection.execute(delete(interactions).where(*self._mine(user_id), one)).rowcount
+        return self.remove_where(*self._mine(user_id), interactions.c.id == interaction_id)
 
     def remove_all(self, user_id: str | None = None) -> int:
-        return self._connection.execute(delete(interactions).where(*self._mine(user_id))).rowcount
+        return self.remove_where(*self._mine(user_id))
+
+    def remove_where(self, *which: ColumnElement[bool]) -> int:
+        ids = list(self._connection.execute(select(interactions.c.id).where(*which)).scalars())
+        TURN_WORDS.drop(self._connection, ids)
+        forget(self._connection, TURN, ids)
+        self._connection.execute(delete(interactions).where(*which))
+        return len(ids)
 
     def count(self, user_id: str | None = None) -> int:
         query = select(func.count()).select_from(interactions).where(*self._mine(user_id))
         return int(self._connection.execute(query).scalar_one())
+
+    def _passing(self, where: TurnFilter, ids: Sequence[int]) -> set[int]:
+        asked = [*self._mine(where.user_id), *during(interactions.c.created_at, where.within)]
+        if where.request_id is not None:
+            asked.append(interactions.c.request_id == where.request_id)
+        query = select(interactions.c.id).where(interactions.c.id.in_(ids), *asked)
+        return set(self._connection.execute(query).scalars())
+
+    def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched:
+        scope = Scope.of(self._org, TURN, where.user_id)
+        found = TURN_WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
+        coverage = tuple(found.coverage.tolist())
+        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
+
+    def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        shelf = self._shelves.of(self._org, TURN, query.model)
+        return shelf.nearest(
+            query.numbers,
+            limit,
+            also,
+            lambda ids: self._passing(where, ids),
+            complete=shelf.catch_up(self._connection),
+            user=where.user_id,
+            within=None,
+        )

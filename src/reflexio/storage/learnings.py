@@ -1,44 +1,246 @@
-"""Learnings: profiles, user playbooks and agent playbooks in one table."""
+"""Learnings: profiles, user playbooks and agent playbooks in one table, with their words beside them."""
 
-from sqlalchemy import Connection, delete, func, select
+from collections.abc import Sequence
+from typing import Any
 
-from reflexio.ports.storage import Tally
-from reflexio.storage.schema import learnings
+from sqlalchemy import ColumnElement, Connection, Text, and_, delete, func, insert, or_, select, type_coerce, update
+from sqlalchemy.exc import IntegrityError
 
-OF_A_USER = {"profile": "profiles", "user_playbook": "user_playbooks"}
+from reflexio.errors import Conflict
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import Listing, Page
+from reflexio.models.status import PlaybookStatus, Status
+from reflexio.ports.storage import LearningFilter, LineageEvent, Matched, QueryVector, Tally
+from reflexio.storage.paging import during, listing
+from reflexio.storage.schema import learnings, lineage
+from reflexio.storage.search.shelves import Shelves
+from reflexio.storage.search.words import Row, Scope, Words
+from reflexio.storage.vectors import enqueue, forget
+
+FEW = 5_000
+WORDS = Words("learning")
+COLUMNS = list(learnings.c)
+PLAIN = [
+    "user_id",
+    "agent_version",
+    "name",
+    "source",
+    "request_id",
+    "content",
+    "trigger",
+    "rationale",
+    "details",
+    "created_at",
+    "modified_at",
+    "expires_at",
+]
+
+
+def _row(org_id: str, learning: Learning) -> dict[str, Any]:
+    return {
+        "org_id": org_id,
+        "kind": learning.kind.value,
+        "key": learning.key or None,
+        "tags": "|".join(("", *learning.tags, "")) if learning.tags else "",
+        "status": learning.status.value,
+        "review": learning.review.value if learning.kind is Kind.AGENT_PLAYBOOK else "",
+        **{name: getattr(learning, name) for name in PLAIN},
+    }
+
+
+def _read(row: Any) -> Learning:
+    return Learning(
+        kind=Kind(row.kind),
+        id=row.id,
+        key=row.key or "",
+        tags=tuple(row.tags.strip("|").split("|")) if row.tags else (),
+        status=Status(row.status),
+        review=PlaybookStatus(row.review) if row.review else PlaybookStatus.PENDING,
+        **{name: getattr(row, name) for name in PLAIN},
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _holding(column: Any, text: str) -> ColumnElement[bool]:
+    held: ColumnElement[bool] = column.ilike(f"%{_escaped(text)}%", escape="\\")
+    return held
 
 
 class SqlLearnings:
-    def __init__(self, connection: Connection, org_id: str) -> None:
+    def __init__(self, connection: Connection, org_id: str, shelves: Shelves) -> None:
         self._connection = connection
         self._org = org_id
+        self._shelves = shelves
 
-    def tally(self, user_id: str) -> Tally:
-        query = (
-            select(
-                learnings.c.kind,
-                func.count(),
-                func.min(learnings.c.modified_at),
-                func.max(learnings.c.modified_at),
-            )
-            .where(
-                learnings.c.org_id == self._org,
-                learnings.c.user_id == user_id,
-                learnings.c.kind.in_(OF_A_USER),
-                learnings.c.status == "current",
-            )
-            .group_by(learnings.c.kind)
-        )
-        found = {row[0]: row[1:] for row in self._connection.execute(query)}
-        profiles, oldest, newest = found.get("profile", (0, 0, 0))
-        return Tally(profiles, found.get("user_playbook", (0, 0, 0))[0], oldest, newest)
-
-    def remove_user(self, user_id: str) -> dict[str, int]:
-        return {
-            name: self._connection.execute(
-                delete(learnings).where(
-                    learnings.c.org_id == self._org, learnings.c.kind == kind, learnings.c.user_id == user_id
-                )
-            ).rowcount
-            for kind, name in OF_A_USER.items()
+    def _where(self, where: LearningFilter) -> ColumnElement[bool]:
+        column = learnings.c
+        wanted = {
+            column.user_id: where.user_id,
+            column.agent_version: where.agent_version,
+            column.name: where.name,
+            column.source: where.source,
+            column.request_id: where.request_id,
         }
+        asked: list[ColumnElement[bool]] = [column.org_id == self._org, column.kind == where.kind.value]
+        asked += [each == value for each, value in wanted.items() if value is not None]
+        asked += during(column.created_at, where.within)
+        asked += [_holding(column.tags, f"|{tag}|") for tag in where.tags]
+        if where.ids is not None:
+            asked.append(column.id.in_(where.ids))
+        if where.keys is not None:
+            asked.append(column.key.in_(where.keys))
+        if where.statuses is not None:
+            asked.append(self._standing(where))
+        if where.reviews is not None:
+            asked.append(column.review.in_([each.value for each in where.reviews]))
+        if where.contains is not None:
+            asked.append(or_(_holding(column.content, where.contains), _holding(column.trigger, where.contains)))
+        if where.time_to_live is not None:
+            asked.append(_holding(type_coerce(column.details, Text), f'"profile_time_to_live":"{where.time_to_live}"'))
+        if where.alive_at is not None:
+            asked.append(column.expires_at > where.alive_at)
+        return and_(*asked)
+
+    def _standing(self, where: LearningFilter) -> ColumnElement[bool]:
+        column = learnings.c
+        named: ColumnElement[bool] = column.status.in_([each.value for each in where.statuses or ()])
+        if not where.or_in_review:
+            return named
+        in_review = and_(column.status == Status.CURRENT.value, column.review == PlaybookStatus.PENDING.value)
+        return or_(named, in_review)
+
+    def add(self, new: Sequence[Learning]) -> list[int]:
+        try:
+            made = self._connection.execute(
+                insert(learnings).returning(learnings.c.id, sort_by_parameter_order=True),
+                [_row(self._org, each) for each in new],
+            )
+        except IntegrityError:
+            taken = self._taken(new)
+            raise Conflict(f"A profile with the id {taken!r} exists; leave the id out to get a new one.") from None
+        ids = [int(row.id) for row in made]
+        self._index(ids, new)
+        return ids
+
+    def _taken(self, new: Sequence[Learning]) -> str:
+        query = select(learnings.c.key).where(
+            learnings.c.org_id == self._org, learnings.c.key.in_([each.key for each in new])
+        )
+        stored = self._connection.execute(query).scalars().first()
+        return str(stored or next(each.key for each in new if sum(each.key == other.key for other in new) > 1))
+
+    def _index(self, ids: Sequence[int], rows: Sequence[Learning]) -> None:
+        WORDS.put(
+            self._connection,
+            [
+                Row(number, Scope.of(self._org, each.kind, each.user_id), each.text)
+                for number, each in zip(ids, rows, strict=True)
+            ],
+        )
+        enqueue(self._connection, self._org, rows[0].kind.value, ids)
+
+    def get(self, where: LearningFilter) -> Learning | None:
+        row = self._connection.execute(select(*COLUMNS).where(self._where(where)).limit(1)).one_or_none()
+        return _read(row) if row else None
+
+    def many(self, ids: Sequence[int]) -> dict[int, Learning]:
+        query = select(*COLUMNS).where(learnings.c.org_id == self._org, learnings.c.id.in_(ids))
+        return {row.id: _read(row) for row in self._connection.execute(query)}
+
+    def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
+        return listing(self._connection, select(*COLUMNS).where(self._where(where)), learnings, page, _read)
+
+    def replace(self, learning: Learning) -> None:
+        mine = and_(learnings.c.org_id == self._org, learnings.c.id == learning.id)
+        query = select(learnings.c.trigger, learnings.c.content, learnings.c.user_id).where(mine)
+        before = self._connection.execute(query).one()
+        self._connection.execute(update(learnings).where(mine).values(**_row(self._org, learning)))
+        if tuple(before) != (learning.trigger, learning.content, learning.user_id):
+            self._index([learning.id], [learning])
+
+    def remove(self, where: LearningFilter) -> int:
+        query = select(learnings.c.id).where(self._where(where))
+        ids = list(self._connection.execute(query).scalars())
+        WORDS.drop(self._connection, ids)
+        forget(self._connection, where.kind.value, ids)
+        self._connection.execute(delete(learnings).where(self._where(where)))
+        return len(ids)
+
+    def count(self, where: LearningFilter) -> int:
+        query = select(func.count()).select_from(learnings).where(self._where(where))
+        return int(self._connection.execute(query).scalar_one())
+
+    def _passing(self, where: LearningFilter, ids: Sequence[int]) -> set[int]:
+        query = select(learnings.c.id).where(learnings.c.id.in_(ids), self._where(where))
+        return set(self._connection.execute(query).scalars())
+
+    def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
+        scope = Scope.of(self._org, where.kind, where.user_id)
+        found = WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
+        coverage = tuple(found.coverage.tolist())
+        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
+
+    def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        shelf = self._shelves.of(self._org, where.kind.value, query.model)
+        return shelf.nearest(
+            query.numbers,
+            limit,
+            also,
+            lambda ids: self._passing(where, ids),
+            complete=shelf.catch_up(self._connection),
+            user=where.user_id,
+            within=self._few(where) if where.user_id is None and where.is_narrow else None,
+        )
+
+    def _few(self, where: LearningFilter) -> list[int] | None:
+        """The rows that pass, when they are so few that scoring them all is cheaper than looking on."""
+        query = select(learnings.c.id).where(self._where(where)).limit(FEW + 1)
+        ids = list(self._connection.execute(query).scalars())
+        return ids if len(ids) <= FEW else None
+
+    def note(self, event: LineageEvent) -> None:
+        self._connection.execute(
+            insert(lineage),
+            {
+                "org_id": self._org,
+                "learning_id": event.learning_id,
+                "kind": event.kind.value,
+                "op": event.op,
+                "actor": event.actor,
+                "reason": event.reason,
+                "from_status": event.from_status,
+                "to_status": event.to_status,
+                "created_at": event.at,
+            },
+        )
+
+    def lineage(self, learning_id: int) -> list[LineageEvent]:
+        query = (
+            select(lineage)
+            .where(lineage.c.org_id == self._org, lineage.c.learning_id == learning_id)
+            .order_by(lineage.c.id)
+        )
+        return [
+            LineageEvent(
+                learning_id=row.learning_id,
+                kind=Kind(row.kind),
+                op=row.op,
+                at=row.created_at,
+                actor=row.actor,
+                reason=row.reason,
+                from_status=row.from_status,
+                to_status=row.to_status,
+            )
+            for row in self._connection.execute(query)
+        ]
+
+    def tally(self, user_id: str, now: int) -> Tally:
+        profile, playbook = (
+            LearningFilter(kind, user_id=user_id, alive_at=now) for kind in (Kind.PROFILE, Kind.USER_PLAYBOOK)
+        )
+        ends = select(func.min(learnings.c.modified_at), func.max(learnings.c.modified_at))
+        oldest, newest = self._connection.execute(ends.where(self._where(profile))).one()
+        return Tally(self.count(profile), self.count(playbook), oldest or 0, newest or 0)

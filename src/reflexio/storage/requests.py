@@ -10,6 +10,8 @@ from reflexio.errors import Conflict
 from reflexio.models.interaction import Request
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import RequestFilter
+from reflexio.storage.hot import Hot
+from reflexio.storage.interactions import SqlInteractions
 from reflexio.storage.paging import during, listing
 from reflexio.storage.schema import interactions, requests
 
@@ -23,10 +25,14 @@ def _read(row: Any) -> Request:
     return Request.model_construct(**values)
 
 
+ADD = Hot(lambda _: insert(requests), ["org_id", *FIELDS])
+
+
 class SqlRequests:
-    def __init__(self, connection: Connection, org_id: str) -> None:
+    def __init__(self, connection: Connection, org_id: str, turns: SqlInteractions) -> None:
         self._connection = connection
         self._org = org_id
+        self._turns = turns
 
     def _where(self, where: RequestFilter) -> ColumnElement[bool]:
         wanted = {
@@ -40,7 +46,7 @@ class SqlRequests:
 
     def add(self, request: Request) -> None:
         try:
-            self._connection.execute(insert(requests), {"org_id": self._org, **request.model_dump()})
+            ADD.run(self._connection, [{"org_id": self._org, **dict(request)}])
         except IntegrityError:
             raise Conflict(f"The request id {request.request_id!r} is taken; leave it out to get a new one.") from None
 
@@ -71,7 +77,7 @@ class SqlRequests:
 
     def _remove(self, which: ColumnElement[bool]) -> int:
         turns = interactions.c.request_id.in_(select(requests.c.request_id).where(which))
-        self._connection.execute(delete(interactions).where(interactions.c.org_id == self._org, turns))
+        self._turns.remove_where(interactions.c.org_id == self._org, turns)
         return self._connection.execute(delete(requests).where(which)).rowcount
 
     def count(self, user_id: str | None = None) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
 )
+from sqlalchemy import text as sql
 
 metadata = MetaData()
 
@@ -139,6 +141,8 @@ interactions = Table(
     Column("citations", Json),
     Column("retrieved_learnings", Json),
     text("image_encoding"),
+    flag("is_indexed"),
+    Index("interactions_unindexed", "id", sqlite_where=sql("NOT is_indexed"), postgresql_where=sql("NOT is_indexed")),
     Index("interactions_by_time", "org_id", "created_at", "id"),
     Index("interactions_of_user", "org_id", "user_id", "created_at", "id"),
     Index("interactions_of_request", "org_id", "request_id", "id"),
@@ -164,6 +168,7 @@ learnings = Table(
     text("content"),
     text("trigger"),
     text("rationale"),
+    text("tags"),
     Column("details", Json),
     seconds("created_at"),
     seconds("modified_at"),
@@ -171,6 +176,55 @@ learnings = Table(
     UniqueConstraint("org_id", "kind", "key", name="learnings_once"),
     Index("learnings_by_time", "org_id", "kind", "created_at", "id"),
     Index("learnings_of_user", "org_id", "kind", "user_id", "created_at", "id"),
+    Index("learnings_of_version", "org_id", "kind", "agent_version", "name", "id"),
     Index("learnings_of_request", "org_id", "request_id"),
+    sqlite_autoincrement=True,
+)
+
+# What happened to a learning, by whom and why.
+lineage = Table(
+    "lineage",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("learning_id", BigInteger, nullable=False),
+    text("kind"),
+    text("op"),
+    text("actor"),
+    text("reason"),
+    text("from_status"),
+    text("to_status"),
+    Column("details", Json),
+    seconds("created_at"),
+    Index("lineage_of_learning", "org_id", "learning_id", "id"),
+)
+
+# One vector a row, in half precision. A new or changed vector takes a new number, so that whoever keeps a copy
+# reads on from the last number it has seen; a removed row leaves its number with no vector.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("seq", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("kind", Text, nullable=False),
+    Column("row_id", BigInteger, nullable=False),
+    text("user_id"),
+    text("model"),
+    Column("vector", LargeBinary),
+    UniqueConstraint("kind", "row_id", name="vectors_once"),
+    Index("vectors_of_shelf", "org_id", "kind", "seq"),
+    sqlite_autoincrement=True,
+)
+
+# Rows whose vector is still to be made. Learnings go before turns.
+unembedded = Table(
+    "unembedded",
+    metadata,
+    Column("seq", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("kind", Text, nullable=False),
+    Column("row_id", BigInteger, nullable=False),
+    Column("lane", Integer, nullable=False, server_default="0"),
+    Index("unembedded_in_order", "lane", "seq"),
     sqlite_autoincrement=True,
 )

@@ -14,12 +14,14 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageReadOnly
-from reflexio.ports.storage import Keys, Tx
+from reflexio.ports.storage import Keys, Tx, Vectors
 from reflexio.storage.documents import forget_receipts
 from reflexio.storage.faults import explained
 from reflexio.storage.keys import SqlKeys
 from reflexio.storage.migrate import migrate
+from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.tx import SqlTx
+from reflexio.storage.vectors import SqlVectors
 from reflexio.storage.writer import Writer
 
 T = TypeVar("T")
@@ -63,10 +65,10 @@ class SqliteStore:
         self.org_id = org_id
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id)))
+        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id, self._database.shelves)))
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id)))
+        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._database.shelves)))
 
 
 class SqliteDatabase:
@@ -76,6 +78,7 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, writing: Engine, reading: Engine) -> None:
         self.label = str(path)
+        self.shelves = Shelves()
         self._writing = writing
         self._reading = reading
         self._writer = Writer(writing, self.label)
@@ -100,6 +103,16 @@ class SqliteDatabase:
 
     async def write_keys(self, fn: Callable[[Keys], T]) -> T:
         return await self.write(lambda connection: fn(SqlKeys(connection)))
+
+    async def read_vectors(self, fn: Callable[[Vectors], T]) -> T:
+        return await self.read(lambda connection: fn(SqlVectors(connection)))
+
+    async def write_vectors(self, fn: Callable[[Vectors], T]) -> T:
+        return await self.write(lambda connection: fn(SqlVectors(connection)))
+
+    async def warm(self, model: str) -> None:
+        while not await self.read(lambda connection: self.shelves.warm(connection, model)):
+            pass
 
     async def forget_receipts(self, before: int) -> int:
         return await self.write(lambda connection: forget_receipts(connection, before))

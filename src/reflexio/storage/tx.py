@@ -8,21 +8,23 @@ from reflexio.storage.documents import SqlConfigs, SqlReceipts
 from reflexio.storage.interactions import SqlInteractions
 from reflexio.storage.learnings import SqlLearnings
 from reflexio.storage.requests import SqlRequests
+from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.users import SqlUsers
 
 
 class SqlTx:
-    def __init__(self, connection: Connection, org_id: str) -> None:
+    def __init__(self, connection: Connection, org_id: str, shelves: Shelves) -> None:
         self._connection = connection
         self._org = org_id
+        self._shelves = shelves
 
     @cached_property
     def requests(self) -> SqlRequests:
-        return SqlRequests(self._connection, self._org)
+        return SqlRequests(self._connection, self._org, self.interactions)
 
     @cached_property
     def interactions(self) -> SqlInteractions:
-        return SqlInteractions(self._connection, self._org)
+        return SqlInteractions(self._connection, self._org, self._shelves)
 
     @cached_property
     def users(self) -> SqlUsers:
@@ -30,7 +32,7 @@ class SqlTx:
 
     @cached_property
     def learnings(self) -> SqlLearnings:
-        return SqlLearnings(self._connection, self._org)
+        return SqlLearnings(self._connection, self._org, self._shelves)
 
     @cached_property
     def receipts(self) -> SqlReceipts:

@@ -9,7 +9,8 @@ from reflexio.models.interaction import (
     DeleteResponse,
     DeleteSessionResponse,
 )
-from reflexio.ports.storage import RequestFilter, Store, Tx
+from reflexio.models.learning import Kind
+from reflexio.ports.storage import LearningFilter, RequestFilter, Store, Tx
 
 
 async def interaction(store: Store, user_id: str, interaction_id: int) -> DeleteResponse:
@@ -51,7 +52,8 @@ async def user(store: Store, user_id: str) -> ClearUserDataResponse:
         counts = {
             "interactions": tx.interactions.remove_all(user_id),
             "requests": tx.requests.remove(RequestFilter(user_id=user_id)),
-            **tx.learnings.remove_user(user_id),
+            "profiles": tx.learnings.remove(LearningFilter(Kind.PROFILE, user_id=user_id, statuses=None)),
+            "user_playbooks": tx.learnings.remove(LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)),
         }
         tx.users.remove(user_id)
         return counts

@@ -105,8 +105,12 @@ def _repeated(tx: Tx, key: str, fingerprint: str) -> PublishResponse:
     return PublishResponse.model_validate_json(first.answer)
 
 
+# A client stamps its turns when it sends them: the same call made a second later is still the same call.
+STAMPS = {"interaction_data_list": {"__all__": {"created_at"}}}
+
+
 def _fingerprint(wanted: PublishRequest) -> str:
-    return hashlib.sha256(wanted.model_dump_json(exclude_unset=True).encode()).hexdigest()
+    return hashlib.sha256(wanted.model_dump_json(exclude_unset=True, exclude=STAMPS).encode()).hexdigest()
 
 
 async def finalize_session(store: Store, user_id: str, session_id: str) -> FinalizeSessionResponse:

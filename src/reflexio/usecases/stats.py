@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from reflexio.models.config import StorageStatsResponse, WhoamiResponse
+from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, Store, Tx
 
 
@@ -10,9 +11,11 @@ def whoami(database: Database, store: Store) -> WhoamiResponse:
     return WhoamiResponse(org_id=store.org_id, storage_type=database.type, storage_label=database.label)
 
 
-async def storage(store: Store, user_id: str) -> StorageStatsResponse:
+async def storage(store: Store, clock: Clock, user_id: str) -> StorageStatsResponse:
+    now = clock.now()
+
     def look(tx: Tx) -> StorageStatsResponse:
-        learned = tx.learnings.tally(user_id)
+        learned = tx.learnings.tally(user_id, now)
         return StorageStatsResponse(
             profile_count=learned.profiles,
             playbook_count=learned.playbooks,

@@ -1,13 +1,15 @@
 """The asynchronous client. The synchronous one in `reflexio.client.sync` is generated from this folder."""
 
 from reflexio.client.aio.interactions import InteractionCalls
+from reflexio.client.aio.learnings import LearningCalls
+from reflexio.client.aio.searching import SearchCalls
 from reflexio.client.aio.session import SessionClient
 from reflexio.client.aio.settings import SettingCalls
 
 __all__ = ["AsyncReflexioClient", "SessionClient"]
 
 
-class AsyncReflexioClient(InteractionCalls, SettingCalls):
+class AsyncReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

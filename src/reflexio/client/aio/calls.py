@@ -14,6 +14,8 @@ from reflexio.client import answers
 from reflexio.client.background import AsyncBackground, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import Endpoint
+from reflexio.models.interaction import BulkDeleteResponse
+from reflexio.models.profile import UpdateResponse
 
 log = logging.getLogger("reflexio.client")
 A = TypeVar("A", bound=BaseModel)
@@ -165,3 +167,12 @@ class Calls:
             return await call()
         self._background.start(call)
         return None
+
+    async def _delete_many(self, path: str, body: BaseModel | None, topics: tuple[str, ...]) -> BulkDeleteResponse:
+        done = await self._delete(path, BulkDeleteResponse, body, topics=topics, wait=True)
+        return done or BulkDeleteResponse()
+
+    async def _change(self, path: str, body: BaseModel, topics: tuple[str, ...]) -> UpdateResponse:
+        done = await self._call("PUT", path, UpdateResponse, body)
+        self._cache.forget(*topics)
+        return done

@@ -195,12 +195,10 @@ class InteractionCalls(Calls):
 
     async def delete_requests_by_ids(self, request_ids: Sequence[str]) -> BulkDeleteResponse:
         which = build(DeleteRequestsByIdsRequest, {"request_ids": list(request_ids)})
-        done = await self._delete("/api/delete_requests_by_ids", BulkDeleteResponse, which, wait=True)
-        return done or BulkDeleteResponse()
+        return await self._delete_many("/api/delete_requests_by_ids", which, ())
 
     async def delete_all_interactions(self) -> BulkDeleteResponse:
-        done = await self._delete("/api/delete_all_interactions", BulkDeleteResponse, topics=LEARNED, wait=True)
-        return done or BulkDeleteResponse()
+        return await self._delete_many("/api/delete_all_interactions", None, LEARNED)
 
     async def clear_user_data(self, user_id: str) -> ClearUserDataResponse:
         """Deletes everything that belongs to one user, and tells how much of each kind that was."""

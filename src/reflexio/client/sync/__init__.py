@@ -2,13 +2,15 @@
 """The synchronous client."""
 
 from reflexio.client.sync.interactions import InteractionCalls
+from reflexio.client.sync.learnings import LearningCalls
+from reflexio.client.sync.searching import SearchCalls
 from reflexio.client.sync.session import SessionClient
 from reflexio.client.sync.settings import SettingCalls
 
 __all__ = ["ReflexioClient", "SessionClient"]
 
 
-class ReflexioClient(InteractionCalls, SettingCalls):
+class ReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

@@ -15,6 +15,8 @@ from reflexio.client import answers
 from reflexio.client.background import Background, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import Endpoint
+from reflexio.models.interaction import BulkDeleteResponse
+from reflexio.models.profile import UpdateResponse
 
 log = logging.getLogger("reflexio.client")
 A = TypeVar("A", bound=BaseModel)
@@ -166,3 +168,12 @@ class Calls:
             return call()
         self._background.start(call)
         return None
+
+    def _delete_many(self, path: str, body: BaseModel | None, topics: tuple[str, ...]) -> BulkDeleteResponse:
+        done = self._delete(path, BulkDeleteResponse, body, topics=topics, wait=True)
+        return done or BulkDeleteResponse()
+
+    def _change(self, path: str, body: BaseModel, topics: tuple[str, ...]) -> UpdateResponse:
+        done = self._call("PUT", path, UpdateResponse, body)
+        self._cache.forget(*topics)
+        return done

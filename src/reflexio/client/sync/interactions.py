@@ -196,12 +196,10 @@ class InteractionCalls(Calls):
 
     def delete_requests_by_ids(self, request_ids: Sequence[str]) -> BulkDeleteResponse:
         which = build(DeleteRequestsByIdsRequest, {"request_ids": list(request_ids)})
-        done = self._delete("/api/delete_requests_by_ids", BulkDeleteResponse, which, wait=True)
-        return done or BulkDeleteResponse()
+        return self._delete_many("/api/delete_requests_by_ids", which, ())
 
     def delete_all_interactions(self) -> BulkDeleteResponse:
-        done = self._delete("/api/delete_all_interactions", BulkDeleteResponse, topics=LEARNED, wait=True)
-        return done or BulkDeleteResponse()
+        return self._delete_many("/api/delete_all_interactions", None, LEARNED)
 
     def clear_user_data(self, user_id: str) -> ClearUserDataResponse:
         """Deletes everything that belongs to one user, and tells how much of each kind that was."""

@@ -35,4 +35,4 @@ async def whoami(request: Request) -> WhoamiResponse:
 
 @router.get("/storage_stats", response_model_exclude_none=True)
 async def storage_stats(request: Request, user_id: Name) -> StorageStatsResponse:
-    return await stats.storage(store(request), user_id)
+    return await stats.storage(store(request), house(request).clock, user_id)

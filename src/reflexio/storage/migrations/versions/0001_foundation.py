@@ -1,9 +1,10 @@
-"""Requests, interactions, learnings, keys, configuration."""
+"""Requests, interactions, learnings, vectors, keys, configuration."""
 
 import sqlalchemy as sa
 from alembic import op
 
 from reflexio.storage.schema import Json
+from reflexio.storage.search.words import Words
 
 revision = "0001"
 down_revision = None
@@ -35,12 +36,21 @@ def upgrade() -> None:
         sa.Column("citations", Json(), nullable=True),
         sa.Column("retrieved_learnings", Json(), nullable=True),
         sa.Column("image_encoding", sa.Text(), server_default="", nullable=False),
+        sa.Column("is_indexed", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
     op.create_index("interactions_by_time", "interactions", ["org_id", "created_at", "id"], unique=False)
     op.create_index("interactions_of_request", "interactions", ["org_id", "request_id", "id"], unique=False)
     op.create_index("interactions_of_user", "interactions", ["org_id", "user_id", "created_at", "id"], unique=False)
+    op.create_index(
+        "interactions_unindexed",
+        "interactions",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("NOT is_indexed"),
+        postgresql_where=sa.text("NOT is_indexed"),
+    )
     op.create_table(
         "keys",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -69,6 +79,7 @@ def upgrade() -> None:
         sa.Column("content", sa.Text(), server_default="", nullable=False),
         sa.Column("trigger", sa.Text(), server_default="", nullable=False),
         sa.Column("rationale", sa.Text(), server_default="", nullable=False),
+        sa.Column("tags", sa.Text(), server_default="", nullable=False),
         sa.Column("details", Json(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("modified_at", sa.BigInteger(), server_default="0", nullable=False),
@@ -80,6 +91,25 @@ def upgrade() -> None:
     op.create_index("learnings_by_time", "learnings", ["org_id", "kind", "created_at", "id"], unique=False)
     op.create_index("learnings_of_request", "learnings", ["org_id", "request_id"], unique=False)
     op.create_index("learnings_of_user", "learnings", ["org_id", "kind", "user_id", "created_at", "id"], unique=False)
+    op.create_index(
+        "learnings_of_version", "learnings", ["org_id", "kind", "agent_version", "name", "id"], unique=False
+    )
+    op.create_table(
+        "lineage",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("learning_id", sa.BigInteger(), nullable=False),
+        sa.Column("kind", sa.Text(), server_default="", nullable=False),
+        sa.Column("op", sa.Text(), server_default="", nullable=False),
+        sa.Column("actor", sa.Text(), server_default="", nullable=False),
+        sa.Column("reason", sa.Text(), server_default="", nullable=False),
+        sa.Column("from_status", sa.Text(), server_default="", nullable=False),
+        sa.Column("to_status", sa.Text(), server_default="", nullable=False),
+        sa.Column("details", Json(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("lineage_of_learning", "lineage", ["org_id", "learning_id", "id"], unique=False)
     op.create_table(
         "receipts",
         sa.Column("org_id", sa.Text(), nullable=False),
@@ -113,6 +143,17 @@ def upgrade() -> None:
     op.create_index("requests_of_session", "requests", ["org_id", "session_id", "created_at", "id"], unique=False)
     op.create_index("requests_of_user", "requests", ["org_id", "user_id", "created_at", "id"], unique=False)
     op.create_table(
+        "unembedded",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("row_id", sa.BigInteger(), nullable=False),
+        sa.Column("lane", sa.Integer(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("unembedded_in_order", "unembedded", ["lane", "seq"], unique=False)
+    op.create_table(
         "users",
         sa.Column("org_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
@@ -122,3 +163,20 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("org_id", "user_id"),
     )
     op.create_index("users_unlearned", "users", ["unlearned_since"], unique=False)
+    op.create_table(
+        "vectors",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("row_id", sa.BigInteger(), nullable=False),
+        sa.Column("user_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("model", sa.Text(), server_default="", nullable=False),
+        sa.Column("vector", sa.LargeBinary(), nullable=True),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("kind", "row_id", name="vectors_once"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("vectors_of_shelf", "vectors", ["org_id", "kind", "seq"], unique=False)
+    if op.get_bind().dialect.name == "sqlite":
+        for entity in ("learning", "interaction"):
+            Words(entity).create(op.get_bind())

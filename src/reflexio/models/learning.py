@@ -1,0 +1,52 @@
+"""A learning: a profile, a user playbook or an agent playbook. They are three kinds of one thing."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from reflexio.models.shape import NEVER_EXPIRES
+from reflexio.models.status import PlaybookStatus, Status
+
+
+class Kind(StrEnum):
+    PROFILE = "profile"
+    USER_PLAYBOOK = "user_playbook"
+    AGENT_PLAYBOOK = "agent_playbook"
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What is stored of a learning of any kind.
+
+    `id` is the row's own number, `key` the public id of a profile. `review` is a person's decision and counts
+    for agent playbooks only. `details` holds what is kept and shown but never searched for: evidence, metadata,
+    windows, notes.
+    """
+
+    kind: Kind
+    content: str
+    id: int = 0
+    key: str = ""
+    user_id: str = ""
+    agent_version: str = ""
+    name: str = ""
+    source: str = ""
+    request_id: str = ""
+    trigger: str = ""
+    rationale: str = ""
+    tags: tuple[str, ...] = ()
+    status: Status = Status.CURRENT
+    review: PlaybookStatus = PlaybookStatus.PENDING
+    details: dict[str, Any] = field(default_factory=dict)
+    created_at: int = 0
+    modified_at: int = 0
+    expires_at: int = NEVER_EXPIRES
+
+    @property
+    def public_id(self) -> str:
+        return self.key or str(self.id)
+
+    @property
+    def text(self) -> str:
+        """What it is found by: when it applies, and what it says."""
+        return f"{self.trigger}\n{self.content}" if self.trigger else self.content

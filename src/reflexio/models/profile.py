@@ -1,0 +1,178 @@
+"""Profiles on the wire: facts about one user, each with a time to live."""
+
+import time
+from typing import Annotated, Any
+from uuid import uuid4
+
+from pydantic import Field, StringConstraints
+
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import Cursor
+from reflexio.models.shape import NEVER_EXPIRES, Answered, Epoch, JsonObject, Moment, Name, NonEmpty, Sent, Source
+from reflexio.models.status import ProfileTimeToLive, Status, WireStatus
+
+MOST_ADDED = 1000
+Text = Annotated[str, StringConstraints(max_length=100_000)]
+Tags = Annotated[list[Annotated[str, StringConstraints(max_length=200, pattern=r"^[^|]*$")]], Field(max_length=100)]
+TurnIds = Annotated[list[Annotated[int, Field(ge=0, le=2**63 - 1)]], Field(max_length=10_000)]
+Needle = Annotated[str, StringConstraints(max_length=1000)]
+DETAILS = ("custom_features", "extractor_names", "source_span", "source_interaction_ids", "notes", "reader_angle")
+
+
+class NewUserProfile(Sent):
+    """A profile as a caller adds it; only the user and the content are needed."""
+
+    profile_id: Name | None = None
+    user_id: Name
+    content: Annotated[Text, StringConstraints(min_length=1)]
+    last_modified_timestamp: Epoch | None = None
+    generated_from_request_id: Annotated[str, StringConstraints(max_length=255)] = ""
+    profile_time_to_live: ProfileTimeToLive = ProfileTimeToLive.INFINITY
+    expiration_timestamp: Epoch | None = None
+    custom_features: JsonObject | None = None
+    source: Source | None = None
+    status: WireStatus = Status.CURRENT
+    extractor_names: Annotated[list[str], Field(max_length=100)] | None = None
+    expanded_terms: str | None = None
+    tags: Tags | None = None
+    source_interaction_ids: TurnIds = []
+    embedding: list[float] = Field(default=[], exclude=True)
+    source_span: Text | None = None
+    notes: Text | None = None
+    reader_angle: Text | None = None
+    merged_into: str | None = None
+    superseded_by: str | None = None
+
+    def learning(self, now: int) -> Learning:
+        seconds = self.profile_time_to_live.seconds
+        expires = self.expiration_timestamp
+        if expires is None or (expires == NEVER_EXPIRES and seconds):
+            expires = now + seconds if seconds else NEVER_EXPIRES
+        return Learning(
+            kind=Kind.PROFILE,
+            key=self.profile_id or str(uuid4()),
+            user_id=self.user_id,
+            content=self.content,
+            source=self.source or "",
+            request_id=self.generated_from_request_id,
+            tags=tuple(self.tags or ()),
+            status=self.status,
+            details={
+                "profile_time_to_live": self.profile_time_to_live.value,
+                **self.model_dump(include=set(DETAILS), exclude_none=True),
+            },
+            created_at=self.last_modified_timestamp or now,
+            modified_at=self.last_modified_timestamp or now,
+            expires_at=expires,
+        )
+
+
+class UserProfile(Answered):
+    """A stored fact about a user."""
+
+    profile_id: str
+    user_id: str
+    content: str
+    last_modified_timestamp: int
+    generated_from_request_id: str = ""
+    profile_time_to_live: ProfileTimeToLive = ProfileTimeToLive.INFINITY
+    expiration_timestamp: int = NEVER_EXPIRES
+    custom_features: dict[str, Any] | None = None
+    source: str | None = None
+    status: WireStatus = Status.CURRENT
+    extractor_names: list[str] | None = None
+    source_span: str | None = None
+    source_interaction_ids: list[int] = []
+    tags: list[str] = []
+    notes: str | None = None
+
+    @classmethod
+    def of(cls, learning: Learning) -> "UserProfile":
+        return cls.model_construct(
+            profile_id=learning.key,
+            user_id=learning.user_id,
+            content=learning.content,
+            last_modified_timestamp=learning.modified_at,
+            generated_from_request_id=learning.request_id,
+            profile_time_to_live=ProfileTimeToLive(learning.details.get("profile_time_to_live", "infinity")),
+            expiration_timestamp=learning.expires_at,
+            source=learning.source or None,
+            status=learning.status,
+            tags=list(learning.tags),
+            **{
+                name: learning.details[name]
+                for name in DETAILS
+                if name in learning.details and name in cls.model_fields
+            },
+        )
+
+
+class GetUserProfilesRequest(Sent):
+    user_id: Name
+    profile_id: str | None = None
+    query: Needle | None = None
+    start_time: Moment | None = None
+    end_time: Moment | None = None
+    top_k: Annotated[int, Field(gt=0)] | None = 30
+    source: Source | None = None
+    profile_time_to_live: ProfileTimeToLive | None = None
+    status_filter: list[WireStatus] | None = None
+    tags: list[str] | None = None
+    cursor: Cursor | None = None
+
+
+class GetProfilesResponse(Answered):
+    success: bool = True
+    user_profiles: list[UserProfile] = []
+    msg: str | None = None
+    next_cursor: str | None = None
+
+    def alive(self) -> "GetProfilesResponse":
+        """Without those that have expired since they were read."""
+        now = time.time()
+        alive = [each for each in self.user_profiles if each.expiration_timestamp > now]
+        return self.model_copy(update={"user_profiles": alive})
+
+
+class AddUserProfileRequest(Sent):
+    user_profiles: Annotated[list[NewUserProfile], Field(min_length=1, max_length=MOST_ADDED)]
+
+
+class AddResponse(Answered):
+    """How many were added, and under which ids."""
+
+    success: bool = True
+    message: str | None = None
+    added_count: int = 0
+    ids: list[str] = []
+
+
+class UpdateUserProfileRequest(Sent):
+    user_id: Name
+    profile_id: Name
+    content: Annotated[Text, StringConstraints(min_length=1)] | None = None
+    custom_features: JsonObject | None = None
+
+
+class UpdateResponse(Answered):
+    success: bool = True
+    msg: str | None = None
+
+
+class DeleteUserProfileRequest(Sent):
+    user_id: Name
+    profile_id: str = ""
+    search_query: Needle = ""
+
+
+class DeleteProfilesByIdsRequest(Sent):
+    profile_ids: Annotated[list[NonEmpty], Field(min_length=1, max_length=10_000)]
+
+
+class ProfileStatisticsResponse(Answered):
+    success: bool = True
+    current_count: int = 0
+    pending_count: int = 0
+    archived_count: int = 0
+    expiring_soon_count: int = 0
+    msg: str | None = None

@@ -1,0 +1,170 @@
+"""Searching on the wire: questions, hits, and why each hit stands where it stands."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from reflexio.models.interaction import Interaction
+from reflexio.models.playbook import AgentPlaybook, UserPlaybook
+from reflexio.models.profile import UserProfile
+from reflexio.models.shape import Answered, Moment, Name, RowId, Sent, Source
+from reflexio.models.status import PlaybookStatus, WireStatus
+
+MOST_HITS = 100
+Query = Annotated[str, StringConstraints(max_length=1_000_000)]
+TopK = Annotated[int, Field(gt=0, le=10_000)]
+Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
+Ident = Annotated[str, StringConstraints(max_length=255)]
+
+
+class SearchMode(StrEnum):
+    VECTOR = "vector"
+    FTS = "fts"
+    HYBRID = "hybrid"
+
+
+class Explanation(Answered):
+    """Why a hit stands where it stands."""
+
+    id: str
+    score: float
+    words_rank: int | None = None
+    words_score: float | None = None
+    vector_score: float | None = None
+    why: str = ""
+
+
+class _Search(Sent):
+    query: Query | None = None
+    start_time: Moment | None = None
+    end_time: Moment | None = None
+    top_k: TopK | None = 10
+    threshold: Threshold | None = None
+    search_mode: SearchMode = SearchMode.HYBRID
+    explain: bool = False
+
+
+class SearchInteractionsRequest(_Search):
+    user_id: Name
+    request_id: str | None = None
+    most_recent_k: Annotated[int, Field(gt=0, le=10_000)] | None = None
+
+
+class SearchUserProfilesRequest(_Search):
+    user_id: Name
+    generated_from_request_id: str | None = None
+    request_id: str | None = None
+    session_id: str | None = None
+    source: Source | None = None
+    custom_feature: str | None = None
+    extractor_name: str | None = None
+    tags: list[str] | None = None
+    enable_reformulation: bool | None = False
+
+
+class SearchUserPlaybooksRequest(_Search):
+    user_id: Ident | None = None
+    agent_version: str | None = None
+    playbook_name: str | None = None
+    source: Source | None = None
+    status_filter: list[WireStatus] | None = None
+    tags: list[str] | None = None
+    enable_reformulation: bool | None = False
+    request_id: Ident | None = None
+    session_id: Ident | None = None
+
+
+class SearchAgentPlaybooksRequest(_Search):
+    user_id: Name | None = None
+    agent_version: str | None = None
+    playbook_name: str | None = None
+    source: Source | None = None
+    status_filter: list[WireStatus] | None = None
+    playbook_status_filter: PlaybookStatus | list[PlaybookStatus] | None = None
+    tags: list[str] | None = None
+    enable_reformulation: bool | None = False
+    request_id: str | None = None
+    session_id: str | None = None
+
+
+class ConversationTurn(Sent):
+    role: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    content: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class UnifiedSearchRequest(Sent):
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
+    top_k: TopK | None = 5
+    threshold: Threshold | None = None
+    agent_version: str | None = None
+    playbook_name: str | None = None
+    user_id: Ident | None = None
+    source: Source | None = None
+    tags: list[str] | None = None
+    entity_types: list[Literal["profiles", "user_playbooks", "agent_playbooks"]] | None = None
+    agent_playbook_status_filter: list[PlaybookStatus] | None = None
+    conversation_history: list[ConversationTurn] | None = None
+    enable_reformulation: bool | None = False
+    enable_agent_answer: bool | None = False
+    search_mode: SearchMode = SearchMode.HYBRID
+    request_id: Ident | None = None
+    session_id: Ident | None = None
+    interaction_id: RowId | None = None
+    explain: bool = False
+
+
+class _Found(Answered):
+    success: bool = True
+    msg: str | None = None
+    degraded: bool = False
+    search_mode_effective: str | None = None
+    explanations: list[Explanation] | None = None
+
+
+class SearchInteractionsResponse(_Found):
+    interactions: list[Interaction] = []
+
+
+class SearchProfilesResponse(_Found):
+    user_profiles: list[UserProfile] = []
+
+
+class SearchUserPlaybooksResponse(_Found):
+    user_playbooks: list[UserPlaybook] = []
+
+
+class SearchAgentPlaybooksResponse(_Found):
+    agent_playbooks: list[AgentPlaybook] = []
+
+
+class UnifiedSearchResponse(_Found):
+    profiles: list[UserProfile] = []
+    user_playbooks: list[UserPlaybook] = []
+    agent_playbooks: list[AgentPlaybook] = []
+
+
+class ContextRequest(Sent):
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
+    user_id: Ident | None = None
+    agent_version: str | None = None
+    max_tokens: Annotated[int, Field(gt=0, le=1_000_000)] = 1000
+    include_pending: bool = False
+
+
+class ContextItem(Answered):
+    """A learning inside a context."""
+
+    kind: Literal["profile", "user_playbook", "agent_playbook"]
+    id: str
+
+
+class ContextResponse(Answered):
+    """Text to put into a prompt, and what is inside it."""
+
+    success: bool = True
+    context: str = ""
+    items: list[ContextItem] = []
+    tokens: int = 0
+    degraded: bool = False
+    msg: str | None = None

@@ -1,0 +1,1 @@
+"""Embedders behind one port: one that ships in the package, OpenAI-compatible endpoints, a scripted twin."""

@@ -1,0 +1,146 @@
+"""The forward pass of all-MiniLM-L6-v2 in plain numpy: six BERT layers, mean pooling, unit length.
+
+Layer weights are unpacked to float32 once. The word table, half of the model, stays int8: a batch reads only
+the rows of its own words.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+LAYERS, HEADS, WIDTH = 6, 12, 384
+PANEL = 64
+MASKED = np.float32(-1e9)
+
+Floats = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]  # as scripts/pack_minilm.py names them: int8 weights, float32 the rest
+
+
+class Norm(NamedTuple):
+    """Layer normalisation."""
+
+    gain: Floats
+    bias: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        x -= x.mean(axis=-1, keepdims=True)
+        x *= 1 / np.sqrt(np.einsum("ij,ij->i", x, x) / WIDTH + 1e-12)[:, None]
+        x *= self.gain
+        x += self.bias
+        return x
+
+
+class Dense(NamedTuple):
+    """A linear layer, its weight cut into panels of `WIDTH` inputs by `PANEL` outputs.
+
+    The few tokens of a query times one panel is a product so small that OpenBLAS neither repacks the weights
+    nor wakes its threads. Measured: half the time of one large product, and no collapse when other work holds
+    the other processors.
+    """
+
+    panels: Floats
+    bias: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        y = _times(x[:, :WIDTH], self.panels[0])
+        for number in range(1, len(self.panels)):
+            y += _times(x[:, number * WIDTH : (number + 1) * WIDTH], self.panels[number])
+        y += self.bias
+        return y
+
+
+class Layer(NamedTuple):
+    """One transformer layer: attention over the tokens of each text, then a wide hidden layer."""
+
+    attend: Dense
+    gather: Dense
+    gathered: Norm
+    widen: Dense
+    narrow: Dense
+    narrowed: Norm
+
+    def __call__(self, x: Floats, mask: Floats) -> Floats:
+        x = self.gathered(x + self.gather(self._attention(x, mask)))
+        return self.narrowed(x + self.narrow(_gelu(self.widen(x))))
+
+    def _attention(self, x: Floats, mask: Floats) -> Floats:
+        count, length = mask.shape[0], mask.shape[-1]
+        heads = self.attend(x).reshape(count, length, 3, HEADS, WIDTH // HEADS).transpose(2, 0, 3, 1, 4)
+        query, key, value = heads
+        scores = (query * np.float32((WIDTH / HEADS) ** -0.5)) @ key.swapaxes(-1, -2)
+        scores += mask
+        gathered: Floats = _softmax(scores) @ value
+        return gathered.swapaxes(1, 2).reshape(count * length, WIDTH)
+
+
+class MiniLM:
+    """Batches of token ids in, unit vectors out."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._words, self._scale = arrays["words"], arrays["words.scale"]
+        self._positions = arrays["positions"]
+        self._norm = Norm(arrays["norm.gain"], arrays["norm.bias"])
+        self._layers = [_layer(arrays, str(number)) for number in range(LAYERS)]
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        with np.load(path) as arrays:
+            return cls(dict(arrays))
+
+    def vectors(self, batch: Sequence[Sequence[int]]) -> Floats:
+        """One row for each list of ids; shorter lists are padded and masked, so keep their lengths alike."""
+        lengths = np.array([len(ids) for ids in batch])
+        present = np.arange(lengths.max()) < lengths[:, None]
+        ids: NDArray[np.int64] = np.zeros(present.shape, np.int64)
+        ids[present] = np.concatenate([np.asarray(one) for one in batch])
+        mask = np.where(present, np.float32(0), MASKED)[:, None, None, :]
+        x = self._norm((self._words[ids] * self._scale[ids] + self._positions[: ids.shape[1]]).reshape(-1, WIDTH))
+        for layer in self._layers:
+            x = layer(x, mask)
+        pooled: Floats = np.einsum("ijk,ij->ik", x.reshape(*ids.shape, WIDTH), present.astype(np.float32))
+        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
+        return pooled
+
+
+def _layer(arrays: Arrays, number: str) -> Layer:
+    def dense(name: str) -> Dense:
+        packed, scale = arrays[f"{number}.{name}.weight"], arrays[f"{number}.{name}.weight.scale"]
+        weight = (packed.reshape(*scale.shape, -1) * scale[:, :, None]).reshape(packed.shape)
+        panels = weight.reshape(len(weight) // PANEL, PANEL, -1, WIDTH).transpose(2, 0, 3, 1)
+        return Dense(np.ascontiguousarray(panels), arrays[f"{number}.{name}.bias"])
+
+    def norm(name: str) -> Norm:
+        return Norm(arrays[f"{number}.{name}.norm.gain"], arrays[f"{number}.{name}.norm.bias"])
+
+    return Layer(dense("attend"), dense("gather"), norm("gather"), dense("widen"), dense("narrow"), norm("narrow"))
+
+
+def _times(x: Floats, panels: Floats) -> Floats:
+    y = np.empty((len(x), len(panels) * PANEL), np.float32)
+    np.matmul(x, panels, out=y.reshape(len(x), len(panels), PANEL).swapaxes(0, 1))
+    return y
+
+
+def _softmax(scores: Floats) -> Floats:
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return scores
+
+
+def _gelu(x: Floats) -> Floats:
+    """The Gaussian error linear unit, by a fit of tanh that is within 3e-5 of it everywhere."""
+    square = np.minimum(x * x, np.float32(40))
+    inner: Floats = square * np.float32(-3.51519453e-04)
+    inner += np.float32(3.70056565e-02)
+    inner *= square
+    inner += np.float32(7.97507875e-01)
+    inner *= x
+    np.tanh(inner, out=inner)
+    inner += 1
+    inner *= x
+    inner *= np.float32(0.5)
+    return inner

@@ -1,0 +1,104 @@
+"""Search and context: what to put into the next prompt."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from reflexio.models.playbook import AgentPlaybook, UserPlaybook
+from reflexio.models.profile import UserProfile
+from reflexio.models.search import (
+    ContextRequest,
+    ContextResponse,
+    SearchAgentPlaybooksRequest,
+    SearchAgentPlaybooksResponse,
+    SearchInteractionsRequest,
+    SearchInteractionsResponse,
+    SearchProfilesResponse,
+    SearchUserPlaybooksRequest,
+    SearchUserPlaybooksResponse,
+    SearchUserProfilesRequest,
+    UnifiedSearchRequest,
+    UnifiedSearchResponse,
+)
+from reflexio.server.body import JsonRoute
+from reflexio.server.parts import house, store
+from reflexio.usecases import context, search
+from reflexio.usecases.search import Answer
+
+router = APIRouter(prefix="/api", tags=["search"], route_class=JsonRoute)
+
+
+def _said(answer: Answer, mode: str, asked: str, count: int) -> dict[str, Any]:
+    """What every search answer tells besides its rows."""
+    degraded = mode != asked or not answer.complete
+    return {
+        "msg": f"Found {count}" + (", by words alone" if mode != asked else ""),
+        "degraded": degraded,
+        "search_mode_effective": mode,
+    }
+
+
+@router.post("/search_profiles", response_model_exclude_none=True)
+async def search_profiles(request: Request, asked: SearchUserProfilesRequest) -> SearchProfilesResponse:
+    where = search.profiles(asked, house(request).clock.now())
+    answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
+    return SearchProfilesResponse.model_construct(
+        user_profiles=[UserProfile.of(each) for each in answer.rows],
+        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        **_said(answer, mode, asked.search_mode, len(answer.rows)),
+    )
+
+
+@router.post("/search_user_playbooks", response_model_exclude_none=True)
+async def search_user_playbooks(request: Request, asked: SearchUserPlaybooksRequest) -> SearchUserPlaybooksResponse:
+    where = search.user_playbooks(asked)
+    answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
+    return SearchUserPlaybooksResponse.model_construct(
+        user_playbooks=[UserPlaybook.of(each) for each in answer.rows],
+        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        **_said(answer, mode, asked.search_mode, len(answer.rows)),
+    )
+
+
+@router.post("/search_agent_playbooks", response_model_exclude_none=True)
+async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRequest) -> SearchAgentPlaybooksResponse:
+    where = search.agent_playbooks(asked)
+    answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
+    return SearchAgentPlaybooksResponse.model_construct(
+        agent_playbooks=[AgentPlaybook.of(each) for each in answer.rows],
+        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        **_said(answer, mode, asked.search_mode, len(answer.rows)),
+    )
+
+
+@router.post("/search_interactions", response_model_exclude_none=True)
+async def search_interactions(request: Request, asked: SearchInteractionsRequest) -> SearchInteractionsResponse:
+    answer, mode = await search.interactions(store(request), house(request).meaning, asked)
+    ids = [str(each.interaction_id) for each in answer.rows]
+    return SearchInteractionsResponse.model_construct(
+        interactions=list(answer.rows),
+        explanations=answer.explanations(ids) if asked.explain else None,
+        **_said(answer, mode, asked.search_mode, len(answer.rows)),
+    )
+
+
+@router.post("/search", response_model_exclude_none=True)
+async def unified_search(request: Request, asked: UnifiedSearchRequest) -> UnifiedSearchResponse:
+    parts = house(request)
+    found, mode = await search.everything(store(request), parts.meaning, asked, parts.clock.now())
+    answers = (found.profiles, found.user_playbooks, found.agent_playbooks)
+    explained = [why for each in answers for why in each.explanations([row.public_id for row in each.rows])]
+    count = sum(len(each.rows) for each in answers)
+    return UnifiedSearchResponse.model_construct(
+        profiles=[UserProfile.of(each) for each in found.profiles.rows],
+        user_playbooks=[UserPlaybook.of(each) for each in found.user_playbooks.rows],
+        agent_playbooks=[AgentPlaybook.of(each) for each in found.agent_playbooks.rows],
+        explanations=explained if asked.explain else None,
+        **_said(Answer(complete=found.complete), mode, asked.search_mode, count),
+    )
+
+
+@router.post("/context", response_model_exclude_none=True)
+async def get_context(request: Request, asked: ContextRequest) -> ContextResponse:
+    parts = house(request)
+    return await context.get_context(store(request), parts.meaning, asked, parts.clock.now())

@@ -1,0 +1,179 @@
+"""How often the right rows are found: by words, by vectors, by rank fusion and by ours, on the shared sets.
+
+`python -m tests.bench.retrieval_quality` measures the sets of the quality table with the default embedder and
+with two poor ones; `… further` measures the further sets too, which takes some minutes of embedding.
+"""
+
+import asyncio
+import re
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, create_engine
+
+from reflexio.providers.embedding.local import LocalEmbedder
+from reflexio.retrieval.exam import QUESTIONS, graded
+from reflexio.retrieval.fusion import ByVectors, ByWords, fuse
+from reflexio.storage.search.vectors import VectorIndex
+from reflexio.storage.search.words import Row, Scope, Words
+from tests.bench.retrieval_sets import DATA, FURTHER, REQUIRED, Question, Shelf
+
+Vectors = NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Vectors]
+
+AT_LEAST = {
+    "LoCoMo turns": (0.67,),
+    "LoCoMo observations": (0.78,),
+    "PrefEval": (0.86, 0.99),
+    "HumanEval lessons": (0.93, 0.97),
+}
+METHODS = ("words", "vectors", "rank fusion", "ours")
+WORDS = Words("bench")
+POOL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Recall on one set: at 10 for LoCoMo, else of the first and of the first five, by method."""
+
+    name: str
+    embedder: str
+    recall: dict[str, tuple[float, ...]]
+
+    def __str__(self) -> str:
+        cells = ["/".join(f"{value:.3f}" for value in self.recall[method]) for method in METHODS]
+        required = "/".join(f"{value:.2f}" for value in AT_LEAST.get(self.name, ()))
+        shown = required if self.embedder == "local" else ""
+        return f"{self.name:20} {self.embedder:8} " + " ".join(f"{cell:12}" for cell in [*cells, shown])
+
+
+def measure(*, further: bool = False) -> list[Quality]:
+    """The table, printed as it grows; empty where the data is not."""
+    if not DATA.exists():
+        print("retrieval quality: skipped, the shared data is not here")
+        return []
+    sets = {name: list(make()) for name, make in (REQUIRED | (FURTHER if further else {})).items()}
+    exam = [sentence for question in QUESTIONS for sentence in question]
+    print(f"{'set':20} {'embedder':8} " + " ".join(f"{head:12}" for head in [*METHODS, "at least"]))
+    table = []
+    for embedder, embed in (("local", _local(sets)), ("letters", _letters), ("chance", _chance)):
+        trust = graded(embed(exam)).trust
+        print(f"{embedder}: grade {trust:.2f} in the exam")
+        for name, shelves in sets.items():
+            table.append(Quality(name, embedder, _recall(name, shelves, embed, trust)))
+            print(table[-1], flush=True)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """A shelf that is indexed; its rows have the ids from `first`."""
+
+    tx: Connection
+    scope: Scope
+    index: VectorIndex
+    first: int
+    trust: float
+
+    @classmethod
+    def of(cls, tx: Connection, shelf: Shelf, first: int, *, embed: Embed, trust: float) -> "_Searched":
+        scope = Scope.of("bench", "row", str(first))
+        ids = range(first, first + len(shelf.rows))
+        WORDS.put(tx, [Row(row, scope, text) for row, text in zip(ids, shelf.rows, strict=True)])
+        vectors = embed(shelf.rows)
+        index = VectorIndex(vectors.shape[1])
+        index.add(ids, [str(first)] * len(ids), vectors)
+        return cls(tx, scope, index, first, trust)
+
+    def rankings(self, query: str, target: Vectors) -> dict[str, list[int]]:
+        words = WORDS.match(self.tx, self.scope, query, POOL)
+        near = self.index.nearest(target, POOL)
+        named = self.index.nearest(target, POOL, within=words.ids)
+        cosine = dict(zip(near.ids.tolist(), near.scores.tolist(), strict=True))
+        cosine |= dict(zip(named.ids.tolist(), named.scores.tolist(), strict=True))
+        fused = fuse(
+            ByWords(words.ids.tolist(), words.scores.tolist(), words.coverage.tolist(), words.spread),
+            ByVectors(list(cosine), list(cosine.values()), near.mean, near.spread),
+            trust=self.trust,
+        )
+        single = {"words": words.ids.tolist(), "vectors": near.ids.tolist()}
+        return single | {
+            "rank fusion": _rank_fusion(*single.values()),
+            "ours": [hit.id for hit in fused.hits],
+        }
+
+
+def _recall(name: str, shelves: list[Shelf], embed: Embed, trust: float) -> dict[str, tuple[float, ...]]:
+    depths = (10,) if name.startswith("LoCoMo") else (1, 5)
+    found: dict[str, list[list[float]]] = {method: [] for method in METHODS}
+    engine = create_engine("sqlite://")
+    with engine.connect() as tx:
+        WORDS.create(tx)
+        first = 1
+        for shelf in shelves:
+            searched = _Searched.of(tx, shelf, first, embed=embed, trust=trust)
+            asked = embed([question.text for question in shelf.questions])
+            for question, target in zip(shelf.questions, asked, strict=True):
+                for method, ids in searched.rankings(question.text, target).items():
+                    found[method].append([_share(question, ids[:depth], first) for depth in depths])
+            first += len(shelf.rows)
+    engine.dispose()
+    return {method: tuple(np.mean(shares, axis=0).tolist()) for method, shares in found.items()}
+
+
+def _rank_fusion(*rankings: list[int]) -> list[int]:
+    sums: dict[int, float] = {}
+    for ranking in rankings:
+        for place, row in enumerate(ranking, 1):
+            sums[row] = sums.get(row, 0.0) + 1 / (60 + place)
+    return sorted(sums, key=lambda row: (-sums[row], row))
+
+
+def _share(question: Question, ids: list[int], first: int) -> float:
+    found = {row - first for row in ids}
+    return float(np.mean([bool(group & found) for group in question.wanted]))
+
+
+def _local(sets: dict[str, list[Shelf]]) -> Embed:
+    """The default embedder; every text is embedded once, up front."""
+    texts = [sentence for question in QUESTIONS for sentence in question]
+    for shelf in (shelf for shelves in sets.values() for shelf in shelves):
+        texts += [*shelf.rows, *(question.text for question in shelf.questions)]
+    known = list(dict.fromkeys(texts))
+    vectors = dict(zip(known, asyncio.run(_embedded(known)), strict=True))
+    return lambda wanted: np.array([vectors[text] for text in wanted])
+
+
+async def _embedded(texts: list[str]) -> Vectors:
+    embedder = LocalEmbedder()
+    try:
+        return await embedder.embed(texts)
+    finally:
+        await embedder.aclose()
+
+
+def _letters(texts: Sequence[str]) -> Vectors:
+    """A poor embedder: three and four letters in a row, hashed. It knows spelling and no meaning."""
+    vectors = np.zeros((len(texts), 384), np.float32)
+    for vector, text in zip(vectors, texts, strict=True):
+        letters = f" {re.sub(r'[^a-z0-9]+', ' ', text.lower())} "
+        for length in (3, 4):
+            for at in range(len(letters) - length + 1):
+                number = zlib.crc32(letters[at : at + length].encode())
+                vector[number % 384] += 1 if number >> 20 & 1 else -1
+    vectors = np.sign(vectors) * np.sqrt(np.abs(vectors))
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
+
+
+def _chance(texts: Sequence[str]) -> Vectors:
+    """No embedder at all: a direction at random for every text."""
+    vectors = np.array([np.random.default_rng(zlib.crc32(t.encode())).standard_normal(384) for t in texts])
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+if __name__ == "__main__":
+    measure(further="further" in sys.argv[1:])

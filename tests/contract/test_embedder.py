@@ -1,0 +1,81 @@
+"""What every embedder does, whoever computes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from reflexio.ports.embedding import Embedder
+from reflexio.providers.embedding.cached import CachedEmbedder
+from reflexio.providers.embedding.resolve import resolve
+from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from tests.contract.endpoint import endpoint
+
+
+@pytest.fixture(params=["local", "scripted", "openai", "cached"])
+async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+    with endpoint() as served:
+        made: dict[str, Embedder] = {
+            "local": resolve("local"),
+            "scripted": ScriptedEmbedder(),
+            "openai": resolve("openai:loopback@64", base_url=served.url),
+            "cached": CachedEmbedder(ScriptedEmbedder()),
+        }
+        yield made[request.param]
+        for each in made.values():
+            await each.aclose()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like green tea.",
+        "",
+        " \n\t",
+        "\x00",
+        "🫖 茶 чай",
+        "lone \ud800 surrogate",
+        "\udfff",
+        "tea " * 250_000,
+        "x" * 1_000_000,
+    ],
+    ids=["plain", "empty", "blank", "nul", "scripts", "surrogate", "only surrogate", "megabyte", "megaword"],
+)
+async def test_any_text_becomes_one_unit_vector(embedder: Embedder, text: str) -> None:
+    vectors = await embedder.embed([text])
+    assert vectors.shape == (1, embedder.dimensions)
+    assert vectors.dtype == np.float32
+    assert np.isfinite(vectors).all()
+    assert np.linalg.norm(vectors[0]) == pytest.approx(1, abs=1e-5)
+
+
+async def test_rows_come_in_the_order_of_the_texts(embedder: Embedder) -> None:
+    texts = [f"{'tea and ' * (number % 7)} cup {number}" for number in range(300)]
+    texts[5] = ""
+    together = await embedder.embed(texts)
+    assert together.shape == (300, embedder.dimensions)
+    for place in (0, 5, 6, 150, 299):
+        np.testing.assert_allclose(together[place], (await embedder.embed([texts[place]]))[0], atol=1e-5)
+
+
+async def test_no_texts_give_no_rows(embedder: Embedder) -> None:
+    assert (await embedder.embed([])).shape == (0, embedder.dimensions)
+
+
+async def test_callers_at_once_each_get_their_own(embedder: Embedder) -> None:
+    texts = [f"tea {number}" for number in range(20)]
+    together = await embedder.embed(texts)
+    each = await asyncio.gather(*(embedder.embed([text]) for text in texts))
+    np.testing.assert_allclose(np.concatenate(each), together, atol=1e-5)
+
+
+async def test_texts_alike_are_nearer_than_others(embedder: Embedder) -> None:
+    tea, more_tea, other = await embedder.embed(["green tea please", "some green tea", "restart that server"])
+    assert tea @ more_tea > tea @ other + 0.2
+
+
+async def test_the_name_says_provider_and_model(embedder: Embedder) -> None:
+    provider, _, model = embedder.name.partition(":")
+    assert provider
+    assert model

@@ -1,0 +1,251 @@
+"""The reference names everything that exists, with its true default, and nothing that does not."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer.main
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+import reflexio
+from reflexio import AsyncReflexioClient, Config, ReflexioClient, ReflexioError, errors
+from reflexio.cli.app import app
+from reflexio.client.endpoint import DEFAULT_URL
+from reflexio.models import config as config_models
+from reflexio.models import interaction as interaction_models
+from reflexio.models.interaction import PublishRequest, RetrievedLearning
+from reflexio.server.app import create_app
+from reflexio.server.problems import TITLES, status_of
+from reflexio.settings import Settings
+from tests.docs.markdown import ROOT, Page, first_cells, page, row
+
+SETTINGS = page("docs/reference/settings.md")
+HTTP = page("docs/reference/http.md")
+CLIENT = page("docs/reference/client.md")
+CLI = page("docs/reference/cli.md")
+CONFIG = page("docs/reference/config.md")
+ERRORS = page("docs/reference/errors.md")
+
+
+def _default(field: FieldInfo) -> str:
+    """A field's default as the tables write it."""
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "its defaults"
+    if isinstance(value, list) and value:
+        return "one general entry"
+    return f"`{json.dumps(value.value if isinstance(value, Enum) else value)}`"
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
+
+
+def _with_parts(*roots: type[BaseModel]) -> list[type[BaseModel]]:
+    """The models and all that they are made of."""
+    seen: dict[type[BaseModel], None] = {}
+    waiting = list(roots)
+    while waiting:
+        model = waiting.pop()
+        if model not in seen:
+            seen[model] = None
+            waiting += [part for field in model.model_fields.values() for part in _models_in(field.annotation)]
+    return sorted(seen, key=lambda model: model.__name__)
+
+
+# Settings
+
+
+def test_every_setting_has_a_row_with_its_default() -> None:
+    server = SETTINGS.sections()["Server"]
+    assert first_cells(server) == {f"REFLEXIO_{each.name.upper()}" for each in fields(Settings)}
+    for each in fields(Settings):
+        value = getattr(Settings(), each.name)
+        said = row(server, f"REFLEXIO_{each.name.upper()}")[1]
+        assert said == (f"`{str(value).replace(str(Path.home()), '~')}`" if value else "none")
+
+
+def test_the_client_reads_its_two_variables_and_no_other() -> None:
+    client = SETTINGS.sections()["Client"]
+    sources = [path.read_text() for path in (ROOT / "src" / "reflexio" / "client").rglob("*.py")]
+    read = {name for source in sources for name in re.findall(r'environ\.get\("(\w+)"', source)}
+    assert first_cells(client) == read
+    assert row(client, "REFLEXIO_URL")[1] == f"`{DEFAULT_URL}`"
+
+
+# HTTP
+
+
+def _routes() -> set[str]:
+    application = create_app(Settings())
+    api = {f"{method.upper()} {path}" for path, methods in application.openapi()["paths"].items() for method in methods}
+    # Pages about the API are not part of the document they show.
+    pages = {f"GET {route.path}" for route in application.routes if hasattr(route, "path")}
+    return api | pages
+
+
+def test_every_route_has_a_heading_and_every_such_heading_a_route() -> None:
+    headings = {heading for heading in HTTP.sections() if re.match(r"(GET|POST|PUT|PATCH|DELETE) /", heading)}
+    assert headings == _routes()
+
+
+def _operations() -> list[Any]:
+    paths = create_app(Settings()).openapi()["paths"]
+    return [
+        pytest.param(f"{method.upper()} {path}", operation, id=f"{method} {path}")
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+    ]
+
+
+@pytest.mark.parametrize(("heading", "operation"), _operations())
+def test_a_route_names_its_parameters_its_body_and_its_answer(heading: str, operation: dict[str, Any]) -> None:
+    text = HTTP.sections()[heading]
+    for parameter in operation.get("parameters", []):
+        assert f"`{parameter['name']}`".lower() in text.lower()
+    body = json.dumps(operation.get("requestBody", {}))
+    answer = json.dumps(operation["responses"]["200"])
+    for shape in re.findall(r"schemas/(\w+)", body + answer):
+        assert f"[{shape}](#{shape.lower()})" in text
+
+
+def _shapes() -> list[type[BaseModel]]:
+    names = create_app(Settings()).openapi()["components"]["schemas"]
+    found = {**vars(interaction_models), **vars(config_models)}
+    return [found[name] for name in names if isinstance(found.get(name), type) and issubclass(found[name], BaseModel)]
+
+
+def test_the_shapes_that_are_checked_are_those_of_the_api() -> None:
+    assert {PublishRequest, RetrievedLearning} <= set(_shapes())
+    assert len(_shapes()) > 25
+
+
+@pytest.mark.parametrize("shape", _shapes(), ids=lambda shape: shape.__name__)
+def test_every_field_that_crosses_the_wire_has_a_row(shape: type[BaseModel]) -> None:
+    text = HTTP.sections()[shape.__name__]
+    assert first_cells(text) == set(shape.model_fields)
+    if shape.model_config.get("extra") == "forbid":
+        for name, field in shape.model_fields.items():
+            assert row(text, name)[1] == ("now" if field.default_factory else _default(field))
+
+
+# Client
+
+
+def _methods() -> list[str]:
+    return [name for name, _ in inspect.getmembers(AsyncReflexioClient, inspect.isfunction) if name[0] != "_"]
+
+
+def _arguments(function: Any) -> dict[str, str]:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return {
+        each.name: "required" if each.default is each.empty else f"`{each.default!r}`".replace("'", '"')
+        for each in parameters
+    }
+
+
+def _told(text: str) -> dict[str, str]:
+    return {name: row(text, name)[1] for name in first_cells(text)}
+
+
+@pytest.mark.parametrize("name", _methods())
+def test_every_client_method_is_told_with_its_arguments_and_defaults(name: str) -> None:
+    assert _told(CLIENT.sections()[name]) == _arguments(getattr(AsyncReflexioClient, name))
+
+
+def test_the_constructor_is_told_with_its_arguments_and_defaults() -> None:
+    assert _told(CLIENT.sections()["ReflexioClient"]) == _arguments(ReflexioClient.__init__)
+
+
+def test_no_method_is_told_that_does_not_exist() -> None:
+    headings = {heading for heading in CLIENT.sections() if re.fullmatch(r"[a-z]+(_[a-z]+)*", heading)}
+    assert headings == set(_methods())
+
+
+def test_every_public_name_has_a_row() -> None:
+    assert first_cells(CLIENT.sections()["Names in `reflexio`"]) == set(reflexio.__all__)
+
+
+# Command line
+
+
+def _commands(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
+    options = {each for option in command.params for each in (option.opts or [option.name])} - {"--help"}
+    below = getattr(command, "commands", {})
+    if options or not below:
+        yield name, options
+    for word, each in below.items():
+        yield from _commands(each, f"{name} {word}")
+
+
+def test_every_command_has_a_section_with_its_options() -> None:
+    known = dict(_commands(typer.main.get_command(app), "reflexio"))
+    told = {heading: first_cells(text) for heading, text in CLI.sections().items() if heading.startswith("reflexio")}
+    assert told == known
+
+
+# Configuration
+
+
+def test_every_part_of_the_configuration_has_a_section_and_no_other_has() -> None:
+    assert {model.__name__ for model in _with_parts(Config)} == set(CONFIG.sections()) - {"Configuration"}
+
+
+@pytest.mark.parametrize("model", _with_parts(Config), ids=lambda model: model.__name__)
+def test_every_configuration_field_has_a_row_with_its_default(model: type[BaseModel]) -> None:
+    text = CONFIG.sections()[model.__name__]
+    assert _told(text) == {name: _default(field) for name, field in model.model_fields.items()}
+
+
+# Errors
+
+
+def _error_classes() -> list[type[ReflexioError]]:
+    return [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.ReflexioError)]
+
+
+def test_every_error_has_a_row_and_a_place_in_the_drawn_tree() -> None:
+    names = {each.__name__ for each in _error_classes()}
+    assert first_cells(ERRORS.sections()["Errors"]) == names
+    assert names <= set(re.findall(r"\w+", errors.__doc__ or ""))
+
+
+@pytest.mark.parametrize("kind", _error_classes(), ids=lambda kind: kind.__name__)
+def test_an_error_is_told_with_the_status_it_becomes(kind: type[ReflexioError]) -> None:
+    said = row(ERRORS.sections()["Errors"], kind.__name__)[1]
+    if kind in (errors.ServerUnreachable, errors.ServerFailed):
+        assert said == "none"
+    else:
+        assert said == str(status_of(kind.__new__(kind)))
+
+
+def test_every_status_is_told() -> None:
+    told = re.findall(r"^\| (\d{3}) \|", ERRORS.sections()["On the wire"], flags=re.MULTILINE)
+    assert {int(status) for status in told} == set(TITLES)
+
+
+# The pages themselves
+
+
+@pytest.mark.parametrize("reference", [SETTINGS, HTTP, CLIENT, CLI, CONFIG, ERRORS], ids=lambda page: page.name)
+def test_no_heading_stands_twice(reference: Page) -> None:
+    headings = re.findall(r"^#+ (.+)$", reference.prose(), flags=re.MULTILINE)
+    assert sorted(headings) == sorted(set(headings))
+
+
+def test_presets_are_told_as_they_are() -> None:
+    told = page("docs/how-to/configure.md").sections()["Presets and windows"]
+    for preset in config_models.ExtractionPreset:
+        assert row(told, preset.value)[1:] == [str(size) for size in preset.sizes]

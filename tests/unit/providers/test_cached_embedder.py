@@ -1,0 +1,87 @@
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reflexio.errors import ProviderUnavailable
+from reflexio.providers.embedding.cached import CachedEmbedder
+from reflexio.providers.embedding.scripted import ScriptedEmbedder
+
+
+class Slow(ScriptedEmbedder):
+    """Answers when told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = await super().embed(texts)
+        await self.go.wait()
+        return vectors
+
+
+async def test_a_repeated_query_is_not_embedded_again() -> None:
+    inner = ScriptedEmbedder()
+    cached = CachedEmbedder(inner)
+    first, second = await cached.embed(["tea"]), await cached.embed(["tea"])
+    assert inner.calls == [("tea",)]
+    np.testing.assert_array_equal(first, second)
+
+
+async def test_the_same_query_at_once_is_embedded_once() -> None:
+    inner = Slow()
+    cached = CachedEmbedder(inner)
+    callers = [asyncio.create_task(cached.embed(["tea"])) for _ in range(5)]
+    await asyncio.sleep(0)
+    inner.go.set()
+    await asyncio.gather(*callers)
+    assert inner.calls == [("tea",)]
+
+
+async def test_a_caller_who_gives_up_does_not_take_the_answer_from_the_others() -> None:
+    inner = Slow()
+    cached = CachedEmbedder(inner)
+    impatient, patient = (asyncio.create_task(cached.embed(["tea"])) for _ in range(2))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    inner.go.set()
+    assert (await patient).shape == (1, 64)
+    assert impatient.cancelled()
+
+
+async def test_the_oldest_query_is_forgotten_first_and_use_keeps_it_young() -> None:
+    inner = ScriptedEmbedder()
+    cached = CachedEmbedder(inner, size=2)
+    for text in ("tea", "cup", "tea", "spoon", "tea", "cup"):
+        await cached.embed([text])
+    assert inner.calls == [("tea",), ("cup",), ("spoon",), ("cup",)]
+
+
+async def test_failures_are_not_kept() -> None:
+    cached = CachedEmbedder(ScriptedEmbedder(failures=[ProviderUnavailable()]))
+    with pytest.raises(ProviderUnavailable):
+        await cached.embed(["tea"])
+    assert (await cached.embed(["tea"])).shape == (1, 64)
+
+
+async def test_imports_pass_through_and_push_no_query_out() -> None:
+    inner = ScriptedEmbedder()
+    cached = CachedEmbedder(inner, size=1)
+    await cached.embed(["tea"])
+    await cached.embed(["cup", "spoon"])
+    await cached.embed(["tea"])
+    assert inner.calls == [("tea",), ("cup", "spoon")]
+
+
+async def test_what_is_shared_cannot_be_changed() -> None:
+    vectors = await CachedEmbedder(ScriptedEmbedder()).embed(["tea"])
+    with pytest.raises(ValueError, match="read-only"):
+        vectors[0, 0] = 2
+
+
+async def test_name_and_dimensions_are_those_of_the_embedder_inside() -> None:
+    cached = CachedEmbedder(ScriptedEmbedder(name="scripted:short", dimensions=8))
+    assert (cached.name, cached.dimensions) == ("scripted:short", 8)

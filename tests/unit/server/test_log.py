@@ -1,0 +1,26 @@
+import logging
+from pathlib import Path
+
+import httpx
+import pytest
+
+from reflexio.server.app import create_app
+from reflexio.settings import Settings
+
+
+async def test_an_internal_error_is_logged_under_the_request_id_of_the_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = create_app(Settings(data=tmp_path))
+
+    @app.get("/health/live/broken")
+    async def broken() -> None:
+        raise ZeroDivisionError
+
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport) as http:
+        with caplog.at_level(logging.ERROR, "reflexio.server"):
+            answer = await http.get("http://127.0.0.1/health/live/broken", headers={"X-Request-ID": "mine-42"})
+    assert answer.status_code == 500
+    assert answer.json()["request_id"] == answer.headers["X-Request-ID"] == "mine-42"
+    assert "mine-42" in caplog.text
