@@ -49,6 +49,7 @@ def _seconds(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+Trimmed = Annotated[str, StringConstraints(strip_whitespace=True)]
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
 Source = Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9._:-]{0,127})?$")]
