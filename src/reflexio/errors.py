@@ -9,7 +9,8 @@ ReflexioError
 ├─ RateLimited             the caller: wait `retry_after` seconds
 ├─ ProviderError           a model or embedding provider
 │  ├─ ProviderRefused      the operator: key or bill
-│  └─ ProviderUnavailable  nobody: wait, it is tried again
+│  ├─ ProviderUnavailable  nobody: wait, it is tried again
+│  └─ UnreadableAnswer     nobody: the model's answer cannot be used, it is asked again
 ├─ StorageUnavailable      the operator: the database
 │  ├─ StorageNewer         written by a newer Reflexio
 │  ├─ StorageCorrupt       damaged file
@@ -81,6 +82,10 @@ class ProviderRefused(ProviderError):
 
 class ProviderUnavailable(ProviderError):
     """The provider cannot be reached or is overloaded; this is tried again by itself."""
+
+
+class UnreadableAnswer(ProviderError):
+    """The model's answer cannot be used; it is asked again later."""
 
 
 class StorageUnavailable(ReflexioError):

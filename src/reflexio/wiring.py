@@ -11,7 +11,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import Database
 from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
-from reflexio.usecases.embed import keep_embedding
+from reflexio.usecases.embed import Traffic, keep_embedding
 
 log = logging.getLogger("reflexio")
 
@@ -29,15 +29,13 @@ class Reflexio:
     clock: Clock
     embedder: Embedder
     meaning: Meaning
+    traffic: Traffic = field(default_factory=Traffic)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def start(self) -> None:
         """Begins the work that goes on beside the calls."""
-        for work in (
-            self._tidy_hourly(),
-            self.database.warm(self.embedder.name),
-            keep_embedding(self.database, self.embedder),
-        ):
+        embedding = keep_embedding(self.database, self.embedder, self.traffic.lull)
+        for work in (self._tidy_hourly(), self.database.warm(self.embedder.name), embedding):
             self._tasks.append(asyncio.create_task(_told(work)))
 
     async def tidy(self) -> None:

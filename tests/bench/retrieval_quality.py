@@ -1,7 +1,7 @@
 """How often the right rows are found: by words, by vectors, by rank fusion and by ours, on the shared sets.
 
 `python -m tests.bench.retrieval_quality` measures the sets of the quality table with the default embedder and
-with two poor ones; `… held-out` measures the other sets too, which takes some minutes of embedding.
+with two poor ones; `… further` measures the further sets too, which takes some minutes of embedding.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from reflexio.retrieval.exam import QUESTIONS, graded
 from reflexio.retrieval.fusion import ByVectors, ByWords, fuse
 from reflexio.storage.search.vectors import VectorIndex
 from reflexio.storage.search.words import Row, Scope, Words
-from tests.bench.retrieval_sets import DATA, HELD_OUT, REQUIRED, Question, Shelf
+from tests.bench.retrieval_sets import DATA, FURTHER, REQUIRED, Question, Shelf
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
@@ -51,17 +51,18 @@ class Quality:
         return f"{self.name:20} {self.embedder:8} " + " ".join(f"{cell:12}" for cell in [*cells, shown])
 
 
-def measure(*, held_out: bool = False) -> list[Quality]:
+def measure(*, further: bool = False) -> list[Quality]:
     """The table, printed as it grows; empty where the data is not."""
     if not DATA.exists():
         print("retrieval quality: skipped, the shared data is not here")
         return []
-    sets = {name: list(make()) for name, make in (REQUIRED | (HELD_OUT if held_out else {})).items()}
+    sets = {name: list(make()) for name, make in (REQUIRED | (FURTHER if further else {})).items()}
     exam = [sentence for question in QUESTIONS for sentence in question]
     print(f"{'set':20} {'embedder':8} " + " ".join(f"{head:12}" for head in [*METHODS, "at least"]))
     table = []
     for embedder, embed in (("local", _local(sets)), ("letters", _letters), ("chance", _chance)):
         trust = graded(embed(exam)).trust
+        print(f"{embedder}: grade {trust:.2f} in the exam")
         for name, shelves in sets.items():
             table.append(Quality(name, embedder, _recall(name, shelves, embed, trust)))
             print(table[-1], flush=True)
@@ -95,7 +96,7 @@ class _Searched:
         cosine = dict(zip(near.ids.tolist(), near.scores.tolist(), strict=True))
         cosine |= dict(zip(named.ids.tolist(), named.scores.tolist(), strict=True))
         fused = fuse(
-            ByWords(words.ids.tolist(), words.scores.tolist(), words.coverage.tolist()),
+            ByWords(words.ids.tolist(), words.scores.tolist(), words.coverage.tolist(), words.spread),
             ByVectors(list(cosine), list(cosine.values()), near.mean, near.spread),
             trust=self.trust,
         )
@@ -175,4 +176,4 @@ def _chance(texts: Sequence[str]) -> Vectors:
 
 
 if __name__ == "__main__":
-    measure(held_out="held-out" in sys.argv[1:])
+    measure(further="further" in sys.argv[1:])

@@ -124,8 +124,8 @@ class QueryVector:
 class Matched:
     """Row numbers and scores, best first.
 
-    By words, `coverage` tells how much of the query each row holds. By vectors, `mean` and `spread` are those of
-    all rows searched. `complete` is False while rows are still being made findable this way.
+    By words, `coverage` tells how much of the query each row holds. `spread` is that of the scores of all rows
+    searched, `mean` their mean, by vectors only. `complete` is False while rows are still being made findable this way.
     """
 
     ids: tuple[int, ...] = ()
@@ -313,6 +313,10 @@ class Keys(Protocol):
 
 class Vectors(Protocol):
     """Vectors of all organisations, for whoever makes them."""
+
+    def index_turns(self, limit: int) -> int:
+        """Makes turns findable by words that are not yet, oldest first, and queues them; tells how many."""
+        ...
 
     def waiting(self, limit: int) -> list[Unembedded]:
         """Rows without a vector, learnings first, then oldest first."""

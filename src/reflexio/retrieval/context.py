@@ -75,14 +75,14 @@ def compose(candidates: Sequence[Candidate], max_tokens: int, *, grade: Grade = 
 
 def _is_relevant(hit: Hit, noise: float) -> bool:
     by_meaning = hit.vector_score is not None and hit.vector_score >= noise
-    return by_meaning or hit.words_score >= TELLING
+    return by_meaning or hit.words_evidence >= TELLING
 
 
 def _worth(candidates: Sequence[Candidate], grade: Grade) -> dict[int, float]:
     """All kinds weighed on one scale: how unlikely their words and their cosine are among strangers."""
-    by_words = sorted((each.hit for each in candidates if each.hit.words_rank), key=lambda hit: -hit.words_score)
+    by_words = sorted((each.hit for each in candidates if each.hit.words_rank), key=lambda hit: -hit.words_evidence)
     near = {each.hit.id: each.hit.vector_score for each in candidates if each.hit.vector_score is not None}
-    words = ByWords([hit.id for hit in by_words], [hit.words_score for hit in by_words], [0.0] * len(by_words))
+    words = ByWords([hit.id for hit in by_words], [hit.words_evidence for hit in by_words], [0.0] * len(by_words))
     vectors = ByVectors(list(near), list(near.values()), grade.mean, grade.spread)
     return {hit.id: hit.score for hit in fuse(words, vectors, trust=grade.trust).hits}
 

@@ -1,9 +1,10 @@
 """One ranking from two: what the words say and what the vectors say, added up as evidence.
 
 Both are put in one unit, how unlikely a row is to score that well by chance (in nats). For words that is what
-BM25 already adds up. For vectors it is the tail of the similarities among the searched rows, so that neither
-the range of an embedder's scores nor the number of rows matters. On long conversations rare words are the
-stronger evidence, on a handful of one-sentence memories the vectors are, and nobody has to say which it is.
+BM25 already adds up, as long as the query is short; a long one shares words with every row, and there the
+spread of the scores is the unit. For vectors it is the tail of the similarities among the searched rows, so
+that neither the range of an embedder's scores nor the number of rows matters. In long conversations words
+are the stronger evidence, among a few one-sentence memories the vectors are, and nobody has to say which.
 
 The vectors' evidence is weighed by what is known about it for this query: the embedder's grade in the exam,
 how much of the query the best row by words leaves open, and whether the two agree where the words are sure.
@@ -22,11 +23,15 @@ SUREST = 3
 
 @dataclass(frozen=True, slots=True)
 class ByWords:
-    """Rows found by words, best first: BM25 scores, and how much of the query each row holds, from 0 to 1."""
+    """Rows found by words, best first: BM25 scores, and how much of the query each row holds, from 0 to 1.
+
+    `spread` is that of the scores of all rows searched, also of those without a word.
+    """
 
     ids: Sequence[int] = ()
     scores: Sequence[float] = ()
     coverage: Sequence[float] = ()
+    spread: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +55,18 @@ class Hit:
     score: float
     words_rank: int | None
     words_score: float
+    words_evidence: float
     vector_score: float | None
     vector_evidence: float
 
     @property
     def led_by(self) -> Literal["words", "vectors"]:
-        return "words" if self.words_score > self.vector_evidence else "vectors"
+        return "words" if self.words_evidence > self.vector_evidence else "vectors"
 
     @property
     def why(self) -> str:
         """For people: `words 7.1 (rank 1) + vectors 3.2 (cosine 0.61)`."""
-        words = f"words {self.words_score:.1f} (rank {self.words_rank})" if self.words_rank else "no words"
+        words = f"words {self.words_evidence:.1f} (rank {self.words_rank})" if self.words_rank else "no words"
         if self.vector_score is None:
             return f"{words}, not embedded yet"
         return f"{words} + vectors {self.vector_evidence:.1f} (cosine {self.vector_score:.2f})"
@@ -85,9 +91,10 @@ def fuse(words: ByWords, vectors: ByVectors, *, trust: float = 1.0) -> Fused:
     rank = {row: (place, score) for place, (row, score) in enumerate(zip(words.ids, words.scores, strict=True), 1)}
     hits = []
     for row in rank.keys() | cosine.keys():
-        place, by_words = rank.get(row, (None, 0.0))
+        place, score = rank.get(row, (None, 0.0))
+        by_words = score / max(1.0, words.spread)
         by_vector = weight * _surprise(standing.of(cosine.get(row)))
-        hits.append(Hit(row, by_words + by_vector, place, by_words, cosine.get(row), by_vector))
+        hits.append(Hit(row, by_words + by_vector, place, score, by_words, cosine.get(row), by_vector))
     hits.sort(key=lambda hit: (-hit.score, -(-2.0 if hit.vector_score is None else hit.vector_score), hit.id))
     return Fused(tuple(hits), weight)
 

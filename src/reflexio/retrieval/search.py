@@ -49,7 +49,7 @@ def search(arms: Arms, question: Question) -> Found:
     if question.vector is not None and question.mode is not SearchMode.FTS:
         vectors = arms.by_vector(question.vector, pool, words.ids)
     fused = fuse(
-        ByWords(words.ids, words.scores, words.coverage),
+        ByWords(words.ids, words.scores, words.coverage, words.spread),
         ByVectors(vectors.ids, vectors.scores, vectors.mean, vectors.spread),
         trust=question.trust,
     )

@@ -7,7 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -16,6 +18,7 @@ from reflexio.models.shape import is_deeper
 
 DEEPEST = 64
 """Levels of lists and objects in a body; nothing of ours comes near."""
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def parse(body: bytes) -> Any:
@@ -39,6 +42,22 @@ def _holds_nul(value: Any) -> bool:
     return isinstance(value, list) and any(map(_holds_nul, value))
 
 
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+async def arrived(request: Request) -> bytes:
+    """The whole body, which must be JSON."""
+    try:
+        body = await request.body()
+    except ClientDisconnect:
+        raise HTTPException(400, "The caller went away before the body was complete.") from None
+    if body and not _is_json(request.headers.get("content-type", "")):
+        raise HTTPException(415, "The body must be JSON, sent with Content-Type: application/json.")
+    return body
+
+
 class JsonRequest(Request):
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
@@ -46,26 +65,55 @@ class JsonRequest(Request):
         return self._json
 
 
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-
-
 class JsonRoute(APIRoute):
     """A route whose body comes through our door."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
+        return self._straight() if self._is_plain() else self._by_fastapi()
+
+    def _by_fastapi(self) -> Handler:
         handle = super().get_route_handler()
 
         async def through_the_door(request: Request) -> Response:
-            arrived = JsonRequest(request.scope, request.receive)
+            request = JsonRequest(request.scope, request.receive)
             # Read here, because FastAPI takes every error on the way, such as a body too large, for bad JSON.
-            try:
-                body = await arrived.body()
-            except ClientDisconnect:
-                raise HTTPException(400, "The caller went away before the body was complete.") from None
-            if body and not _is_json(request.headers.get("content-type", "")):
-                raise HTTPException(415, "The body must be JSON, sent with Content-Type: application/json.")
-            return await handle(arrived)
+            await arrived(request)
+            return await handle(request)
 
         return through_the_door
+
+    def _is_plain(self) -> bool:
+        """Only a body and the request itself go in, and a model comes out."""
+        needs = self.dependant
+        others = (*needs.path_params, *needs.query_params, *needs.header_params, *needs.cookie_params)
+        body = [each.field_info.annotation for each in needs.body_params]
+        models = [*body, self.response_model]
+        return not others and not needs.dependencies and len(body) == 1 and all(map(_is_model, models))
+
+    def _straight(self) -> Handler:
+        """Parse, validate, call, write: what FastAPI does for such a route, in a quarter of its time."""
+        (field,) = self.dependant.body_params
+        name, request_name = field.name, str(self.dependant.request_param_name)
+        model: Any = field.field_info.annotation
+        read = TypeAdapter[Any](model).validate_python
+        exclude_none, call = self.response_model_exclude_none, self.endpoint
+
+        async def straight(request: Request) -> Response:
+            body = await arrived(request)
+            if not body:
+                raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
+            try:
+                wanted = read(parse(body))
+            except ValidationError as error:
+                raise RequestValidationError(
+                    [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+                ) from None
+            answer: BaseModel = await call(**{request_name: request, name: wanted})
+            written = answer.__pydantic_serializer__.to_json(answer, exclude_none=exclude_none)
+            return Response(written, media_type="application/json")
+
+        return straight
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

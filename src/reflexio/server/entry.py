@@ -47,6 +47,7 @@ class Entry:
             return
         gate: Gate = scope["app"].state.gate
         limiter: Limiter = scope["app"].state.limiter
+        scope["app"].state.reflexio.traffic.seen()
         peer = scope["client"][0] if scope.get("client") else ""
         scope["org_id"] = await gate.organisation(peer, headers)
         limiter.admit(f"{scope['org_id']} {peer}", scope["path"].rpartition("/")[2])

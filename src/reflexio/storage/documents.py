@@ -1,20 +1,20 @@
 """Small things kept under a key: the configuration and the receipts of idempotent calls."""
 
-from functools import cache
-from typing import Any
-
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, Insert, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.ports.storage import Receipt
+from reflexio.storage.hot import Hot
 from reflexio.storage.schema import configs, receipts
 from reflexio.storage.upsert import put
 
 
-@cache
-def _once(dialect: str) -> Any:
+def _once(dialect: str) -> Insert:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     return insert(receipts).on_conflict_do_nothing()
+
+
+ONCE = Hot(_once, ["org_id", "key", "created_at", "fingerprint", "answer"])
 
 
 class SqlConfigs:
@@ -45,7 +45,7 @@ class SqlReceipts:
     def add(self, key: str, receipt: Receipt, now: int) -> bool:
         row = {"org_id": self._org, "key": key, "created_at": now}
         row |= {"fingerprint": receipt.fingerprint, "answer": receipt.answer}
-        return self._connection.execute(_once(self._connection.dialect.name), row).rowcount > 0
+        return ONCE.run(self._connection, [row]).rowcount > 0
 
 
 def forget_receipts(connection: Connection, before: int) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from reflexio.models.interaction import (
     Citation,
@@ -16,17 +16,16 @@ from reflexio.models.interaction import (
 )
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter
+from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, listing
 from reflexio.storage.schema import interactions
 from reflexio.storage.search.shelves import Shelves
-from reflexio.storage.search.words import Row, Scope, Words
-from reflexio.storage.vectors import TURN, enqueue, forget
+from reflexio.storage.search.words import Scope
+from reflexio.storage.vectors import TURN, TURN_WORDS, forget
 
 # The image itself is left on disk: lists show where a picture was, learning reads it when it needs it.
 FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
 COLUMNS = [interactions.c.id, *(interactions.c[name] for name in FIELDS)]
-OF_REQUEST = interactions.c.request_id == bindparam("id")
-WORDS = Words(TURN)
 LISTS = ("tools_used", "citations", "retrieved_learnings")
 
 
@@ -63,6 +62,9 @@ def read_row(row: Any) -> Interaction:
     )
 
 
+ADD = Hot(lambda _: insert(interactions), [*(name for name in FIELDS), "org_id", "image_encoding"])
+
+
 class SqlInteractions:
     def __init__(self, connection: Connection, org_id: str, shelves: Shelves) -> None:
         self._connection = connection
@@ -74,16 +76,7 @@ class SqlInteractions:
         return mine if user_id is None else [*mine, interactions.c.user_id == user_id]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        self._connection.execute(insert(interactions), [_row(self._org, request, turn) for turn in turns])
-        query = select(interactions.c.id).where(interactions.c.org_id == bindparam("org"), OF_REQUEST)
-        found = self._connection.execute(
-            query.order_by(interactions.c.id), {"org": self._org, "id": request.request_id}
-        )
-        scope = Scope.of(self._org, TURN, request.user_id)
-        said = [(number, turn.content) for number, turn in zip(found.scalars(), turns, strict=True) if turn.content]
-        if said:
-            WORDS.put(self._connection, [Row(number, scope, content) for number, content in said])
-            enqueue(self._connection, self._org, TURN, [number for number, _ in said])
+        ADD.run(self._connection, [_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         query = select(*COLUMNS).where(*self._mine(user_id), *during(interactions.c.created_at, within))
@@ -109,7 +102,7 @@ class SqlInteractions:
 
     def remove_where(self, *which: ColumnElement[bool]) -> int:
         ids = list(self._connection.execute(select(interactions.c.id).where(*which)).scalars())
-        WORDS.drop(self._connection, ids)
+        TURN_WORDS.drop(self._connection, ids)
         forget(self._connection, TURN, ids)
         self._connection.execute(delete(interactions).where(*which))
         return len(ids)
@@ -127,8 +120,9 @@ class SqlInteractions:
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, TURN, where.user_id)
-        found = WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
-        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage=tuple(found.coverage.tolist()))
+        found = TURN_WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
+        coverage = tuple(found.coverage.tolist())
+        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
 
     def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         shelf = self._shelves.of(self._org, TURN, query.model)

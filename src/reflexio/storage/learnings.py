@@ -180,7 +180,8 @@ class SqlLearnings:
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, where.kind, where.user_id)
         found = WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
-        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage=tuple(found.coverage.tolist()))
+        coverage = tuple(found.coverage.tolist())
+        return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
 
     def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         shelf = self._shelves.of(self._org, where.kind.value, query.model)

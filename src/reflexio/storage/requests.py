@@ -10,6 +10,7 @@ from reflexio.errors import Conflict
 from reflexio.models.interaction import Request
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import RequestFilter
+from reflexio.storage.hot import Hot
 from reflexio.storage.interactions import SqlInteractions
 from reflexio.storage.paging import during, listing
 from reflexio.storage.schema import interactions, requests
@@ -22,6 +23,9 @@ def _read(row: Any) -> Request:
     values = dict(row._mapping)
     del values["id"]
     return Request.model_construct(**values)
+
+
+ADD = Hot(lambda _: insert(requests), ["org_id", *FIELDS])
 
 
 class SqlRequests:
@@ -42,7 +46,7 @@ class SqlRequests:
 
     def add(self, request: Request) -> None:
         try:
-            self._connection.execute(insert(requests), {"org_id": self._org, **request.model_dump()})
+            ADD.run(self._connection, [{"org_id": self._org, **dict(request)}])
         except IntegrityError:
             raise Conflict(f"The request id {request.request_id!r} is taken; leave it out to get a new one.") from None
 

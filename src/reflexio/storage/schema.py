@@ -20,6 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
 )
+from sqlalchemy import text as sql
 
 metadata = MetaData()
 
@@ -140,6 +141,8 @@ interactions = Table(
     Column("citations", Json),
     Column("retrieved_learnings", Json),
     text("image_encoding"),
+    flag("is_indexed"),
+    Index("interactions_unindexed", "id", sqlite_where=sql("NOT is_indexed"), postgresql_where=sql("NOT is_indexed")),
     Index("interactions_by_time", "org_id", "created_at", "id"),
     Index("interactions_of_user", "org_id", "user_id", "created_at", "id"),
     Index("interactions_of_request", "org_id", "request_id", "id"),

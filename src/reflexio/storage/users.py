@@ -1,24 +1,23 @@
 """Users: how far each one's turns have been learned."""
 
-from functools import cache
-from typing import Any
-
-from sqlalchemy import ColumnElement, Connection, case, delete, select
+from sqlalchemy import ColumnElement, Connection, Insert, case, delete, literal_column, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.ports.storage import Progress
+from reflexio.storage.hot import Hot
 from reflexio.storage.schema import users
 
 
-@cache
-def _mark(dialect: str) -> Any:
-    """Built once: every publish runs it, and building costs more than running."""
+def _mark(dialect: str) -> Insert:
     statement = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(users)
     new = statement.excluded
-    waiting = case((users.c.unlearned_since > 0, users.c.unlearned_since), else_=new.unlearned_since)
+    waiting = case((users.c.unlearned_since > literal_column("0"), users.c.unlearned_since), else_=new.unlearned_since)
     return statement.on_conflict_do_update(
         index_elements=["org_id", "user_id"], set_={"unlearned_since": waiting, "published_at": new.published_at}
     )
+
+
+MARK = Hot(_mark, ["org_id", "user_id", "unlearned_since", "published_at"])
 
 
 class SqlUsers:
@@ -28,7 +27,7 @@ class SqlUsers:
 
     def mark_unlearned(self, user_id: str, now: int) -> None:
         row = {"org_id": self._org, "user_id": user_id, "unlearned_since": now, "published_at": now}
-        self._connection.execute(_mark(self._connection.dialect.name), row)
+        MARK.run(self._connection, [row])
 
     def progress(self, user_id: str) -> Progress | None:
         query = select(users.c.learned_through, users.c.unlearned_since).where(*self._one(user_id))

@@ -7,14 +7,15 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, insert, se
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.storage import Unembedded
 from reflexio.storage.schema import interactions, learnings, unembedded, vectors
+from reflexio.storage.search.words import Row, Scope, Words
 
 TURN = "interaction"
 LEARNINGS, TURNS = 0, 1
+TURN_WORDS = Words(TURN)
 
 
 def enqueue(connection: Connection, org_id: str, kind: str, ids: Sequence[int]) -> None:
-    lane = TURNS if kind == TURN else LEARNINGS
-    rows = [{"org_id": org_id, "kind": kind, "row_id": number, "lane": lane} for number in ids]
+    rows = [{"org_id": org_id, "kind": kind, "row_id": number, "lane": LEARNINGS} for number in ids]
     connection.execute(insert(unembedded), rows)
 
 
@@ -43,6 +44,22 @@ def _of(kind: str, ids: Sequence[int]) -> ColumnElement[bool]:
 class SqlVectors:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def index_turns(self, limit: int) -> int:
+        column = interactions.c
+        head = select(column.id, column.org_id, column.user_id, column.content)
+        rows = self._connection.execute(head.where(~column.is_indexed).order_by(column.id).limit(limit)).all()
+        said = [row for row in rows if row.content.strip()]
+        if said:
+            scopes = [Scope.of(row.org_id, TURN, row.user_id) for row in said]
+            made = [Row(row.id, scope, row.content) for row, scope in zip(said, scopes, strict=True)]
+            TURN_WORDS.put(self._connection, made)
+            queued = [{"org_id": row.org_id, "kind": TURN, "row_id": row.id, "lane": TURNS} for row in said]
+            self._connection.execute(insert(unembedded), queued)
+        if rows:
+            done = interactions.c.id.in_([row.id for row in rows])
+            self._connection.execute(update(interactions).where(done).values(is_indexed=True))
+        return len(rows)
 
     def waiting(self, limit: int) -> list[Unembedded]:
         head = select(unembedded).order_by(unembedded.c.lane, unembedded.c.seq).limit(limit)

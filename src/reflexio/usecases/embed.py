@@ -1,11 +1,13 @@
 """Embed: rows that wait for their vector get it, in the background and a few at a time.
 
-The queue is in the database, so nothing is forgotten by a crash. Small batches let those who ask go first.
+The queue is in the database, so nothing is forgotten by a crash. Whoever calls goes first: while calls come in,
+the background takes only a small batch now and then, so that it never stands still either.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 
 from reflexio.errors import ProviderError, ReflexioError
 from reflexio.ports.embedding import Embedder
@@ -13,15 +15,46 @@ from reflexio.ports.storage import Database, Unembedded
 
 log = logging.getLogger("reflexio.embed")
 
-BATCH = 32
+BATCH, BUSY_BATCH = 32, 4
+TURNS_AT_ONCE = 500
 IDLE = 0.2
 """Seconds between looks at an empty queue."""
 LONGEST_PAUSE = 60.0
 
 
-async def embed_some(database: Database, embedder: Embedder) -> int:
+class Traffic:
+    """Whether somebody is calling just now."""
+
+    QUIET, LONGEST_WAIT = 0.25, 1.0
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._last = -self.QUIET
+
+    def seen(self) -> None:
+        self._last = self._monotonic()
+
+    @property
+    def is_quiet(self) -> bool:
+        return self._monotonic() - self._last >= self.QUIET
+
+    async def lull(self) -> bool:
+        """Waits until nobody has called for a moment, but not for long; True when it is quiet now."""
+        deadline = self._monotonic() + self.LONGEST_WAIT
+        while not self.is_quiet and self._monotonic() < deadline:  # noqa: ASYNC110  calls only leave a time stamp
+            await asyncio.sleep(self.QUIET / 2)
+        return self.is_quiet
+
+
+async def index_turns(database: Database) -> None:
+    """Publishing only stores: its turns are made findable by words here, many in one go."""
+    while await database.write_vectors(lambda vectors: vectors.index_turns(TURNS_AT_ONCE)) == TURNS_AT_ONCE:
+        pass
+
+
+async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) -> int:
     """One batch; tells how many rows it took from the queue."""
-    rows = await database.read_vectors(lambda vectors: vectors.waiting(BATCH))
+    rows = await database.read_vectors(lambda vectors: vectors.waiting(most))
     empty = [row for row in rows if not row.text.strip()]
     rest = [row for row in rows if row.text.strip()]
     if empty:
@@ -37,13 +70,14 @@ async def _halves(embedder: Embedder, rows: Sequence[Unembedded]) -> list[bytes]
     return [vector.astype("float16").tobytes() for vector in vectors]
 
 
-async def keep_embedding(database: Database, embedder: Embedder) -> None:
+async def keep_embedding(database: Database, embedder: Embedder, lull: Callable[[], Awaitable[bool]]) -> None:
     """Until cancelled. A provider that fails is asked again after ever longer pauses."""
     await database.write_vectors(lambda vectors: vectors.queue_all_but(embedder.name))
     pause = IDLE
     while True:
         try:
-            taken = await embed_some(database, embedder)
+            await index_turns(database)
+            taken = await embed_some(database, embedder, BATCH if await lull() else BUSY_BATCH)
             pause = IDLE
         except ProviderError as error:
             log.warning("embedding waits %.0f s: %s", pause, error)

@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 from time import perf_counter
 
 import pytest
@@ -24,6 +25,12 @@ def test_rare_words_outweigh_a_little_similarity() -> None:
 def test_strong_similarity_outweighs_common_words() -> None:
     words = ByWords([2], [0.8], [0.1])
     assert order(fuse(words, vectors(0.6, 0.25, 0.1)))[0] == 1
+
+
+def test_words_of_a_long_query_that_every_row_shares_count_less() -> None:
+    found = ByWords([2, 1], [9.0, 4.0], [0.2, 0.1])
+    assert order(fuse(found, vectors(0.5, 0.3)))[0] == 2
+    assert order(fuse(replace(found, spread=4.0), vectors(0.5, 0.3)))[0] == 1
 
 
 def test_a_row_that_holds_the_whole_query_silences_the_vectors() -> None:

@@ -10,12 +10,17 @@ from reflexio.storage.schema import metadata
 from tests.builders import on_database
 
 
+def _ours(_: object, name: str | None, kind: str, *rest: object) -> bool:
+    """The tables of words are made by their own room."""
+    return kind != "table" or "_words" not in str(name)
+
+
 def test_migrating_makes_the_schema(tmp_path: Path) -> None:
     differences = on_database(
         tmp_path,
         lambda database: database.read(
             lambda connection: compare_metadata(
-                MigrationContext.configure(connection, opts={"compare_type": True}), metadata
+                MigrationContext.configure(connection, opts={"compare_type": True, "include_object": _ours}), metadata
             )
         ),
     )

@@ -68,3 +68,8 @@ def relevance(counted: Counted, weights: Floats, mean_length: float) -> Floats:
 def coverage(counted: Counted, weights: Floats) -> Floats:
     """How much of what the query tells, from 0 to 1, each row holds."""
     return weights @ (counted.times > 0) / max(float(weights.sum()), 1e-9)
+
+
+def chance_spread(weights: Floats, share: Floats) -> float:
+    """How far apart the scores of all rows lie if words, each in a `share` of the rows, fall by chance."""
+    return float(np.sqrt((weights**2 * share * (1 - share)).sum()))

@@ -5,7 +5,7 @@ candidates, and those are scored in the same way. What differs between databases
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from json import dumps
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from reflexio.storage.search.function_words import FUNCTION_WORDS, emphasis
-from reflexio.storage.search.relevance import Counted, Size, coverage, information, relevance
+from reflexio.storage.search.relevance import Counted, Size, chance_spread, coverage, information, relevance
 from reflexio.storage.search.sqlite import WHOLE_TABLE, Entry, Ids, WordTables
 from reflexio.storage.search.terms import query_terms, written
 
@@ -68,11 +68,13 @@ class Matches:
     """Row ids and scores, best first, equals by age.
 
     `coverage` says, from 0 to 1, how much of what the query tells each row holds: rare words tell more.
+    `spread` is that of the scores of all rows searched; among many, an estimate from how rare the words are.
     """
 
     ids: Ids
     scores: Scores
     coverage: Scores
+    spread: float = 0.0
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -123,7 +125,8 @@ def _scanned(tables: WordTables, scope: Scope, wanted: list[str], size: Size) ->
     read = tables.of_everyone if scope.user is None else tables.of_user
     ids, counted = read(scope.narrowest, wanted)
     weights = information(counted.rows_with, size.rows) * emphasis(wanted)
-    yield _ranked(ids, counted, weights, size)
+    everything = _ranked(ids, counted, weights, size)
+    yield replace(everything, spread=float(relevance(counted, weights, size.mean_length).std()))
 
 
 def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
@@ -134,9 +137,10 @@ def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) 
     rows_with = _probed(tables, words, beside, searched.rows)
     weights = information(rows_with * size.rows / searched.rows, size.rows) * emphasis(words)
     followed = _followed(tables, words, beside, rows_with, max(LEAST_FOLLOWED, searched.rows // FOLLOWED))
+    spread = chance_spread(weights, rows_with / searched.rows)
     for some in _growing(_by_weight(followed, weights)):
         ids, counted = tables.among(some, scope.narrowest, words)
-        yield _ranked(ids, counted, weights, size)
+        yield replace(_ranked(ids, counted, weights, size), spread=spread)
 
 
 def _probed(tables: WordTables, words: list[str], beside: str | None, rows: int) -> Scores:
@@ -198,7 +202,7 @@ def _filled(batches: Iterator[Matches], limit: int, keep: Keep) -> Matches:
             asked = batch.ids[at : at + step].tolist()
             passed = keep(asked)
             kept = [place for place, row in enumerate(asked, at) if row in passed][:missing]
-            parts.append(Matches(batch.ids[kept], batch.scores[kept], batch.coverage[kept]))
+            parts.append(Matches(batch.ids[kept], batch.scores[kept], batch.coverage[kept], batch.spread))
             at, step, missing = at + step, step * 4, missing - len(kept)
         if missing <= 0:
             break
@@ -206,6 +210,7 @@ def _filled(batches: Iterator[Matches], limit: int, keep: Keep) -> Matches:
         np.concatenate([part.ids for part in parts]),
         np.concatenate([part.scores for part in parts]),
         np.concatenate([part.coverage for part in parts]),
+        parts[-1].spread,
     )
 
 

@@ -137,7 +137,7 @@ def test_vectors_that_cannot_be_compared_are_refused_whole(bad: list[list[float]
 
 def test_a_query_that_cannot_be_compared_is_refused() -> None:
     index = VectorIndex(2)
-    for bad in ([float("nan"), 0.0], [1.0]):
+    for bad in ([float("nan"), 0.0], [1.0], []):
         with pytest.raises(ProviderError):
             index.nearest(bad, 1)
 

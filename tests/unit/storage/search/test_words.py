@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from sqlalchemy import Connection, create_engine
 
@@ -173,3 +174,22 @@ def test_looking_up_among_many_agrees_with_reading_all(tx: Connection, monkeypat
             many.setattr(module, "SCANNED", 0)
             looked_up = [WORDS.match(tx, scope, query, 5) for query in queries]
         assert [m.ids.tolist() for m in looked_up] == [m.ids.tolist() for m in read]
+
+
+def test_a_word_of_one_import_is_not_taken_for_a_common_one(tx: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SCANNED", 0)
+    monkeypatch.setattr(module, "LEAST_FOLLOWED", 200)
+    put(tx, *["plain order"] * 500, *["migrated order"] * 150, *["plain order again"] * 1_500)
+    put(tx, *["migrated order"] * 150, first=10_000)
+    best = WORDS.match(tx, ACME, "migrated order", 10)
+    assert best.coverage.min() == pytest.approx(1)
+
+
+def test_the_spread_is_that_of_all_rows_searched(tx: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tx, *[f"order number{n} {'refund' if n % 4 else 'return'}" for n in range(200)])
+    read = WORDS.match(tx, ACME, "refund number7", 10)
+    everything = WORDS.match(tx, ACME, "refund number7", 200)
+    padded = [*everything.scores.tolist(), *[0.0] * (200 - len(everything))]
+    assert read.spread == pytest.approx(float(np.std(padded)))
+    monkeypatch.setattr(module, "SCANNED", 0)
+    assert WORDS.match(tx, ACME, "refund number7", 10).spread == pytest.approx(read.spread, rel=0.5)

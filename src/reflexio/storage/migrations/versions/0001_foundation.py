@@ -36,12 +36,21 @@ def upgrade() -> None:
         sa.Column("citations", Json(), nullable=True),
         sa.Column("retrieved_learnings", Json(), nullable=True),
         sa.Column("image_encoding", sa.Text(), server_default="", nullable=False),
+        sa.Column("is_indexed", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
     op.create_index("interactions_by_time", "interactions", ["org_id", "created_at", "id"], unique=False)
     op.create_index("interactions_of_request", "interactions", ["org_id", "request_id", "id"], unique=False)
     op.create_index("interactions_of_user", "interactions", ["org_id", "user_id", "created_at", "id"], unique=False)
+    op.create_index(
+        "interactions_unindexed",
+        "interactions",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("NOT is_indexed"),
+        postgresql_where=sa.text("NOT is_indexed"),
+    )
     op.create_table(
         "keys",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),

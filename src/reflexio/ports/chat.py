@@ -1,0 +1,38 @@
+"""Asking a language model for a structured answer."""
+
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from reflexio.models.learned import Spend
+
+A = TypeVar("A", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """A prompt: first what never changes (so that provider caches hit), then the case at hand, then pictures."""
+
+    instructions: str
+    case: str
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply(Generic[A]):
+    answer: A
+    spend: Spend = field(default_factory=Spend)
+
+
+class Chat(Protocol):
+    """One model. `ask` answers with an instance of `shape`; an answer that does not validate is repaired once.
+
+    Raises `ProviderRefused` (401, 402, 403, exhausted quota), `ProviderUnavailable` (429, 5xx, timeouts) and
+    `UnreadableAnswer` when even the repaired answer does not validate. Errors carry the spend so far in `.spend`.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def ask(self, messages: Messages, shape: type[A]) -> Reply[A]: ...
