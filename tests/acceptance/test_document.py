@@ -27,11 +27,13 @@ CHECKS = [
 ]
 
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+# A list that is far too long may be turned away for its size before anybody reads it.
+schema.config.checks.negative_data_rejection.expected_statuses = ["400", "404", "413", "415", "422"]
 
 
 @schema.parametrize()
 @settings(
-    max_examples=30,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
