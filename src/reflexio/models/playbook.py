@@ -17,7 +17,7 @@ USER_DETAILS = ("blocking_issue", "source_interaction_ids", "source_span", "note
 AGENT_DETAILS = ("blocking_issue", "playbook_metadata", "source_windows", "support", "replaces")
 PlaybookName = Annotated[str, StringConstraints(max_length=255)]
 Stored = Annotated[int, Field(ge=0, le=2**63 - 1)]
-_ANY_METADATA = {"anyOf": [{"type": "string", "maxLength": 100_000}, {"type": "object"}, {"type": "array"}]}
+_ANY_METADATA = {"anyOf": [{"type": "string", "maxLength": 100_000}, {"type": "object"}]}
 Metadata = Annotated[Text, WithJsonSchema(_ANY_METADATA)]
 Content = Annotated[Text, StringConstraints(min_length=1)]
 
@@ -162,7 +162,7 @@ class NewAgentPlaybook(Sent):
     @field_validator("playbook_metadata", mode="before")
     @classmethod
     def _as_text(cls, value: Any) -> Any:
-        return json.dumps(value) if isinstance(value, dict | list) else value
+        return json.dumps(value) if isinstance(value, dict) else value
 
     def learning(self, now: int) -> Learning:
         return Learning(
