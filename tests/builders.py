@@ -74,6 +74,7 @@ def every_turn(client: ReflexioClient, user_id: str, *, top_k: int = 10_000) -> 
     while True:
         page = client.get_interactions(user_id, top_k=top_k, cursor=cursor)
         found += page.interactions
+        assert page.next_cursor is None or page.next_cursor != cursor, "the walk stands still"
         cursor = page.next_cursor
         if cursor is None:
             return found

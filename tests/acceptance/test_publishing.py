@@ -61,6 +61,13 @@ def test_requests_are_grouped_by_session_newest_first(client: ReflexioClient) ->
     assert [len(each.requests) for each in client.get_requests(source="mail").sessions] == [1, 1]
 
 
+def test_blanks_around_a_name_do_not_count(client: ReflexioClient) -> None:
+    client.publish_interaction(" ann ", turns(), session_id=" s ")
+    assert len(client.get_interactions("ann ").interactions) == 2
+    for user, session in (("ann", "s"), (" ann", "s "), (" ann ", " s ")):
+        assert len(client.get_requests(user_id=user, session_id=session).sessions) == 1
+
+
 def test_a_session_can_be_finished(client: ReflexioClient) -> None:
     client.publish_interaction("ann", turns(), session_id="s")
     assert client.finalize_session("ann", "s").accepted

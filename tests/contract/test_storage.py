@@ -133,6 +133,7 @@ async def test_pages_give_every_row_once_and_in_order(database: Database, moment
         found = await store.read(lambda tx, here=here: tx.interactions.page("ann", ALWAYS, here))  # type: ignore[misc]
         assert len(found.rows) <= size
         seen += contents(found.rows)
+        assert len(seen) <= len(moments)
         if found.end is None:
             break
         page = replace(page, after=found.end)

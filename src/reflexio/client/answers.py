@@ -43,7 +43,7 @@ def failure(response: httpx.Response) -> errors.ReflexioError:
             return errors.Conflict(detail)
         case 413:
             return errors.TooLarge(detail)
-        case 400 | 422:
+        case 400 | 415 | 422:
             return errors.InvalidRequest(detail)
         case 429:
             return errors.RateLimited.told(detail, retry_after=retry_after(response) or 1.0)
@@ -55,8 +55,11 @@ def retry_after(response: httpx.Response) -> float | None:
     given = response.headers.get("retry-after", "")
     if given.replace(".", "", 1).isdigit():
         return float(given)
-    moment = email.utils.parsedate_to_datetime(given) if given.endswith("GMT") else None
-    return max(0.0, moment.timestamp() - time.time()) if moment else None
+    try:
+        moment = email.utils.parsedate_to_datetime(given)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - time.time())
 
 
 def may_repeat(error: Exception, *, repeatable: bool) -> bool:

@@ -18,6 +18,7 @@ from reflexio.models.shape import (
     RowId,
     Sent,
     Source,
+    Trimmed,
     Version,
 )
 
@@ -217,9 +218,9 @@ class GetInteractionsResponse(Answered):
 class GetRequestsRequest(Sent):
     """Which publishes."""
 
-    user_id: str | None = None
-    request_id: str | None = None
-    session_id: str | None = None
+    user_id: Trimmed | None = None
+    request_id: Trimmed | None = None
+    session_id: Trimmed | None = None
     source: Source | None = None
     start_time: Moment | None = None
     end_time: Moment | None = None

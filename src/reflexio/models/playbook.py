@@ -5,7 +5,7 @@ import time
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, WithJsonSchema, field_validator
 
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Cursor
@@ -17,6 +17,8 @@ USER_DETAILS = ("blocking_issue", "source_interaction_ids", "source_span", "note
 AGENT_DETAILS = ("blocking_issue", "playbook_metadata", "source_windows", "support", "replaces")
 PlaybookName = Annotated[str, StringConstraints(max_length=255)]
 Stored = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_ANY_METADATA = {"anyOf": [{"type": "string", "maxLength": 100_000}, {"type": "object"}]}
+Metadata = Annotated[Text, WithJsonSchema(_ANY_METADATA)]
 Content = Annotated[Text, StringConstraints(min_length=1)]
 
 
@@ -147,9 +149,9 @@ class NewAgentPlaybook(Sent):
     rationale: Text | None = None
     blocking_issue: BlockingIssue | None = None
     playbook_status: PlaybookStatus = PlaybookStatus.PENDING
-    playbook_metadata: Text = ""
+    playbook_metadata: Metadata = ""
     source: Source | None = None
-    source_windows: Annotated[list[SourceWindow], Field(max_length=10_000)] = []
+    source_windows: Annotated[list[SourceWindow], Field(max_length=1000)] = []
     expanded_terms: str | None = None
     tags: Tags | None = None
     embedding: list[float] = Field(default=[], exclude=True)
@@ -160,7 +162,7 @@ class NewAgentPlaybook(Sent):
     @field_validator("playbook_metadata", mode="before")
     @classmethod
     def _as_text(cls, value: Any) -> Any:
-        return json.dumps(value) if isinstance(value, dict | list) else value
+        return json.dumps(value) if isinstance(value, dict) else value
 
     def learning(self, now: int) -> Learning:
         return Learning(

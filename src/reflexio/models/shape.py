@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 NEVER_EXPIRES = 4_102_444_800
 """2100-01-01, the wire's word for "never"."""
@@ -44,11 +44,27 @@ def _shallow(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def _written(value: Any) -> Any:
+    """Times are written as ISO 8601: a bare number could be seconds, milliseconds or days."""
+    if isinstance(value, bool | int | float) or (isinstance(value, str) and _is_number(value)):
+        raise ValueError("write a time as ISO 8601, such as 2026-03-01T12:00:00Z")
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _seconds(moment: datetime) -> datetime:
     """A moment without a zone is UTC on the wire; the client sends its local times with their zone."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+Trimmed = Annotated[str, StringConstraints(strip_whitespace=True)]
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
 Source = Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9._:-]{0,127})?$")]
@@ -56,4 +72,4 @@ Version = Annotated[str, StringConstraints(max_length=1000)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(_shallow)]
 Epoch = Annotated[int, Field(ge=0, le=LAST_SECOND)]
 RowId = Annotated[int, Field(gt=0, le=2**63 - 1)]
-Moment = Annotated[datetime, AfterValidator(_seconds)]
+Moment = Annotated[datetime, BeforeValidator(_written), AfterValidator(_seconds)]

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 
 class Status(StrEnum):
@@ -51,5 +51,8 @@ def _write(value: Status) -> str | None:
 
 
 WireStatus = Annotated[
-    Status, BeforeValidator(_read), PlainSerializer(_write, return_type=str | None, when_used="json")
+    Status,
+    BeforeValidator(_read),
+    PlainSerializer(_write, return_type=str | None, when_used="json"),
+    WithJsonSchema({"anyOf": [{"type": "string", "enum": [*Status, "None"]}, {"type": "null"}], "default": None}),
 ]

@@ -15,8 +15,8 @@ from reflexio.retrieval.fusion import ByVectors, ByWords, Hit, fuse
 
 WEAK = 0.35
 """A learning with less than this share of the best one's evidence is left out: it is there by chance."""
-TELLING = 2.0
-"""Nats of a match by words that count without a word from the vectors."""
+TELLING, TELLING_ALONE = 2.0, 0.5
+"""Nats of a match by words that count against the vectors' word, and without it."""
 REPEATED = 0.8
 """Two learnings that share this many of their words say the same."""
 HEADINGS = {
@@ -74,8 +74,9 @@ def compose(candidates: Sequence[Candidate], max_tokens: int, *, grade: Grade = 
 
 
 def _is_relevant(hit: Hit, noise: float) -> bool:
-    by_meaning = hit.vector_score is not None and hit.vector_score >= noise
-    return by_meaning or hit.words_evidence >= TELLING
+    if hit.vector_score is None:
+        return hit.words_evidence >= TELLING_ALONE
+    return hit.vector_score >= noise or hit.words_evidence >= TELLING
 
 
 def _worth(candidates: Sequence[Candidate], grade: Grade) -> dict[int, float]:

@@ -35,7 +35,13 @@ def create_app(config: Settings) -> FastAPI:
         finally:
             await house.close()
 
-    app = FastAPI(title="Reflexio", summary=SUMMARY, version=version("reflexio"), lifespan=lifespan)
+    app = FastAPI(
+        title="Reflexio",
+        summary=SUMMARY,
+        version=version("reflexio"),
+        lifespan=lifespan,
+        responses=problems.DOCUMENTED,
+    )
     app.add_middleware(Entry, max_body_bytes=config.max_body_bytes)
     if config.cors_origins:
         app.add_middleware(

@@ -95,7 +95,7 @@ class JsonRoute(APIRoute):
         (field,) = self.dependant.body_params
         name, request_name = field.name, str(self.dependant.request_param_name)
         model: Any = field.field_info.annotation
-        read = TypeAdapter[Any](model).validate_python
+        read = TypeAdapter[Any](model).validate_json
         exclude_none, call = self.response_model_exclude_none, self.endpoint
 
         async def straight(request: Request) -> Response:
@@ -103,7 +103,9 @@ class JsonRoute(APIRoute):
             if not body:
                 raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
             try:
-                wanted = read(parse(body))
+                parse(body)
+                # Strictly, and from JSON: a number is no text and "yes" no boolean, but a date may be written.
+                wanted = read(body, strict=True)
             except ValidationError as error:
                 raise RequestValidationError(
                     [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]

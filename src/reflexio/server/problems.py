@@ -15,6 +15,7 @@ from reflexio import errors
 
 log = logging.getLogger("reflexio.server")
 
+MEDIA = "application/problem+json"
 STATUS: dict[type[errors.ReflexioError], int] = {
     errors.TooLarge: 413,
     errors.InvalidRequest: 422,
@@ -44,6 +45,30 @@ TITLES = {
 }
 
 
+DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem (RFC 9457): `detail` says in words what is wrong.",
+        "content": {
+            MEDIA: {
+                "schema": {
+                    "type": "object",
+                    "required": ["type", "title", "status", "detail", "request_id"],
+                    "properties": {
+                        "type": {"type": "string"},
+                        "title": {"type": "string"},
+                        "status": {"type": "integer"},
+                        "detail": {"type": "string"},
+                        "request_id": {"type": "string"},
+                        "errors": {"type": "array", "items": {"type": "object", "required": ["loc", "msg", "type"]}},
+                    },
+                }
+            }
+        },
+    }
+}
+"""What the OpenAPI document says about every route's errors."""
+
+
 def problem(
     status: int, detail: str, *, request_id: str = "", headers: dict[str, str] | None = None, **more: Any
 ) -> Response:
@@ -55,8 +80,7 @@ def problem(
         "request_id": request_id,
         **more,
     }
-    media = "application/problem+json"
-    return Response(orjson.dumps(body), status_code=status, media_type=media, headers=headers)
+    return Response(orjson.dumps(body), status_code=status, media_type=MEDIA, headers=headers)
 
 
 def status_of(error: errors.ReflexioError) -> int:

@@ -158,11 +158,18 @@ async def interactions(store: Store, meaning: Meaning, asked: SearchInteractions
         if asked.most_recent_k:
             within = _recent(tx, asked.user_id, within, asked.most_recent_k)
         if not question.text.strip():
-            return Answer(tuple(tx.interactions.page(asked.user_id, within, Page(question.top_k)).rows))
+            return Answer(_newest(tx, asked, within, question.top_k))
         where = TurnFilter(asked.user_id, asked.request_id, within)
         return _loaded(search(_Turns(tx, where), question), tx.interactions.many)
 
     return await store.read(look), effective(asked, vector)
+
+
+def _newest(tx: Tx, asked: SearchInteractionsRequest, within: TimeRange, top_k: int) -> tuple[Interaction, ...]:
+    if asked.request_id is None:
+        return tuple(tx.interactions.page(asked.user_id, within, Page(top_k)).rows)
+    said = [each for each in tx.interactions.of_requests([asked.request_id]) if each.user_id == asked.user_id]
+    return tuple(reversed(said))[:top_k]
 
 
 def _recent(tx: Tx, user_id: str, within: TimeRange, count: int) -> TimeRange:

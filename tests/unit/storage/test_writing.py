@@ -92,6 +92,18 @@ async def test_a_write_that_fails_fails_alone(database: SqliteDatabase, failing:
     assert await digests(database) == {"d1", "d2"}
 
 
+async def test_when_the_whole_transaction_is_lost_nobody_is_told_that_it_was_made(database: SqliteDatabase) -> None:
+    again = text("INSERT OR ROLLBACK INTO keys (org_id, digest) VALUES ('acme', 'd1')")
+    held = Held(database)
+    before = database._writer.submit(add(1))
+    undoing = database._writer.submit(lambda connection: connection.execute(again))
+    after = database._writer.submit(add(2))
+    held.release()
+    assert all(isinstance(each.exception(10), StorageUnavailable) for each in (before, undoing, after))
+    assert await digests(database) == set()
+    assert await database.write(add(3)) == 3
+
+
 async def test_a_full_disk_loses_nothing_and_writing_goes_on_when_there_is_space(database: SqliteDatabase) -> None:
     store = database.of("acme")
 

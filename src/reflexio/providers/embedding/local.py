@@ -17,7 +17,7 @@ from reflexio.providers.embedding.wordpiece import WordPiece
 
 MODEL = Path(__file__).parent / "all_minilm_l6_v2"
 MAX_TOKENS = 256
-BATCH_TOKENS = 256  # padding included; the least that keeps a processor at full speed
+BATCH_TOKENS = 128  # padding included; twice as many are 7 % faster, and a query waits twice as long
 MOST_THREADS = 4
 
 T = TypeVar("T")

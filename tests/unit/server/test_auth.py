@@ -1,0 +1,98 @@
+"""Who is let in, and for how long a look at the keys is trusted."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+
+from reflexio.errors import InvalidRequest, NotAuthorised
+from reflexio.ports.clock import SystemClock
+from reflexio.ports.storage import Database
+from reflexio.server.auth import REMEMBERED_FOR, Gate, is_local
+from reflexio.storage.sqlite import open_sqlite
+from reflexio.usecases import keys
+from tests.builders import problem
+from tests.unit.server.conftest import Ticks
+
+LOCAL = Headers({"host": "localhost:8081"})
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = open_sqlite(tmp_path / "reflexio.db")
+    yield database
+    await database.close()
+
+
+def bearing(token: str) -> Headers:
+    return Headers({"host": "reflexio.example.org", "authorization": f"Bearer {token}"})
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1"])
+def test_this_machine_is_local(peer: str) -> None:
+    assert is_local(peer, LOCAL)
+
+
+@pytest.mark.parametrize("peer", ["10.0.0.1", "192.168.1.2", "8.8.8.8", "::2", "", "unix", "127.0.0.1.example.org"])
+def test_other_machines_are_not(peer: str) -> None:
+    assert not is_local(peer, LOCAL)
+
+
+async def test_a_caller_on_another_machine_is_refused_without_keys(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, client=("192.168.1.2", 9))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        answer = await http.get("/api/whoami")
+    assert "same machine" in problem(answer, 401)
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_revoked_key_is_refused_after_two_seconds(database: Database, ticks: Ticks) -> None:
+    gate = Gate(database, "", monotonic=ticks)
+    kept = await keys.create(database, SystemClock(), "acme")
+    made = await keys.create(database, SystemClock(), "acme")
+    assert await gate.organisation("8.8.8.8", bearing(made.token)) == "acme"
+    await keys.revoke(database, SystemClock(), made.key.id)
+
+    ticks.now += REMEMBERED_FOR - 0.01
+    assert await gate.organisation("8.8.8.8", bearing(made.token)) == "acme"
+    ticks.now += 0.02
+    with pytest.raises(NotAuthorised):
+        await gate.organisation("8.8.8.8", bearing(made.token))
+    assert await gate.organisation("8.8.8.8", bearing(kept.token)) == "acme"
+
+
+async def test_the_first_key_closes_the_door_after_two_seconds(database: Database, ticks: Ticks) -> None:
+    gate = Gate(database, "", monotonic=ticks)
+    assert await gate.organisation("127.0.0.1", LOCAL) == "default"
+    made = await keys.create(database, SystemClock(), "acme")
+    assert await gate.organisation("127.0.0.1", bearing(made.token)) == "acme"
+    ticks.now += REMEMBERED_FOR
+    with pytest.raises(NotAuthorised):
+        await gate.organisation("127.0.0.1", LOCAL)
+
+
+async def test_guessing_does_not_fill_the_memory(
+    database: Database, ticks: Ticks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reflexio.server.auth.MOST_REMEMBERED", 5)
+    gate = Gate(database, "the key", monotonic=ticks)
+    for number in range(30):
+        with pytest.raises(NotAuthorised):
+            await gate.organisation("127.0.0.1", bearing(f"guess {number}"))
+    assert len(gate._known) <= 5
+
+
+async def test_the_operators_key_speaks_for_the_default_organisation(database: Database) -> None:
+    gate = Gate(database, "the key")
+    assert await gate.organisation("8.8.8.8", bearing("the key")) == "default"
+    with pytest.raises(NotAuthorised):
+        await gate.organisation("127.0.0.1", LOCAL)
+
+
+@pytest.mark.parametrize("org", ["", "  ", "x" * 256])
+async def test_an_organisation_has_a_name(database: Database, org: str) -> None:
+    with pytest.raises(InvalidRequest, match="name of 1 to 255"):
+        await keys.create(database, SystemClock(), org)
