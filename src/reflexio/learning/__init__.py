@@ -1,1 +1,1 @@
-"""Turning what was published into learnings. Empty until the learner moves in."""
+"""Turning what was published into learnings: window, extract, consolidate, keep."""

@@ -237,9 +237,7 @@ class Interactions(Protocol):
         """These turns have been learned from; tells how many had not been."""
         ...
 
-    def count_unlearned(self, request_id: str) -> tuple[int, int]:
-        """How many turns a request has, and how many of them are still to be learned from."""
-        ...
+    def count_unlearned(self, request_id: str) -> int: ...
 
     def remove(self, user_id: str, interaction_id: int) -> int: ...
 
@@ -322,6 +320,8 @@ class Windows(Protocol):
     def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
         """Windows that hold one of these turns, newest first."""
         ...
+
+    def forget(self, user_id: str) -> None: ...
 
 
 class Receipts(Protocol):

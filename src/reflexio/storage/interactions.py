@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from reflexio.models.interaction import (
     Citation,
@@ -112,11 +112,9 @@ class SqlInteractions:
         change = update(interactions).where(*self._mine(None), these).values(is_learned=True)
         return self._connection.execute(change).rowcount
 
-    def count_unlearned(self, request_id: str) -> tuple[int, int]:
-        left = func.coalesce(func.sum(case((interactions.c.is_learned, 0), else_=1)), 0)
-        query = select(func.count(), left).where(*self._mine(None), interactions.c.request_id == request_id)
-        total, unlearned = self._connection.execute(query).one()
-        return int(total), int(unlearned)
+    def count_unlearned(self, request_id: str) -> int:
+        mine = *self._mine(None), interactions.c.request_id == request_id, ~interactions.c.is_learned
+        return int(self._connection.execute(select(func.count()).select_from(interactions).where(*mine)).scalar_one())
 
     def remove(self, user_id: str, interaction_id: int) -> int:
         return self.remove_where(*self._mine(user_id), interactions.c.id == interaction_id)

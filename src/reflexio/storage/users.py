@@ -1,10 +1,11 @@
 """Users: how far each one's turns have been learned."""
 
-from sqlalchemy import ColumnElement, Connection, Insert, case, delete, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Insert, case, delete, exists, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from reflexio.ports.storage import Waiting
 from reflexio.storage.hot import Hot
-from reflexio.storage.schema import users
+from reflexio.storage.schema import interactions, users
 
 
 def _mark(dialect: str) -> Insert:
@@ -17,6 +18,14 @@ def _mark(dialect: str) -> Insert:
 
 
 MARK = Hot(_mark, ["org_id", "user_id", "unlearned_since", "published_at"])
+
+
+WAITING = [users.c[name] for name in Waiting.__dataclass_fields__]
+
+
+def backlog(connection: Connection, limit: int) -> list[Waiting]:
+    query = select(*WAITING).where(users.c.unlearned_since > 0).order_by(users.c.unlearned_since).limit(limit)
+    return [Waiting(*row) for row in connection.execute(query)]
 
 
 class SqlUsers:

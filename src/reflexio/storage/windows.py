@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from reflexio.ports.storage import LearnedWindow
 from reflexio.storage.schema import windows
@@ -38,6 +38,4 @@ class SqlWindows:
         return [found for found in map(_read, rows) if wanted & set(found.turn_ids)]
 
     def forget(self, user_id: str) -> None:
-        from sqlalchemy import delete
-
         self._connection.execute(delete(windows).where(windows.c.org_id == self._org, windows.c.user_id == user_id))

@@ -17,7 +17,7 @@ from reflexio.models.interaction import (
     Request,
 )
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import Database, Receipt, Store, Tx
+from reflexio.ports.storage import Database, LearnedWindow, Receipt, Store, Tx
 
 DEFAULT_VERSION = "agent-v0"
 
@@ -119,6 +119,10 @@ async def finalize_session(store: Store, user_id: str, session_id: str) -> Final
     return FinalizeSessionResponse(message=f"There is no session {session_id!r} of user {user_id!r}")
 
 
+def _reason(aside: list[LearnedWindow]) -> str:
+    return aside[0].error if aside else "covered"
+
+
 async def learning_status(store: Store, request_id: str) -> LearningStatusResponse:
     def look(tx: Tx) -> LearningStatusResponse:
         request = tx.requests.get(request_id)
@@ -126,12 +130,14 @@ async def learning_status(store: Store, request_id: str) -> LearningStatusRespon
             raise NotFound(what="request", id=request_id)
         if request.evaluation_only:
             return LearningStatusResponse(status="not_tracked", reason="not_applicable")
-        last = tx.interactions.last_of(request_id)
-        progress = tx.users.progress(request.user_id)
-        if last == 0:
+        turns = [turn.interaction_id for turn in tx.interactions.of_requests([request_id])]
+        if not turns:
             return LearningStatusResponse(status="not_tracked", reason="inputs_erased")
-        if progress and progress.learned_through >= last:
-            return LearningStatusResponse(status="done", reason="covered")
-        return LearningStatusResponse(status="pending", reason="queued")
+        if tx.interactions.count_unlearned(request_id) == 0:
+            aside = [each for each in tx.windows.of_turns(request.user_id, turns) if each.state == "set_aside"]
+            return LearningStatusResponse(status="failed" if aside else "done", reason=_reason(aside))
+        waiting = tx.users.waiting(request.user_id)
+        retrying = waiting is not None and waiting.attempts > 0
+        return LearningStatusResponse(status="pending", reason="retrying" if retrying else "queued")
 
     return await store.read(look)

@@ -25,6 +25,7 @@ from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, 
 from reflexio.retrieval.fusion import Hit
 from reflexio.retrieval.meaning import Meaning
 from reflexio.retrieval.search import Found, Question, search
+from reflexio.retrieval.similar import ArmsOf
 from reflexio.usecases.browse import time_range
 from reflexio.usecases.learnings import reviews, statuses
 
@@ -54,18 +55,6 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class _Learnings:
-    tx: Tx
-    where: LearningFilter
-
-    def by_words(self, query: str, limit: int) -> Matched:
-        return self.tx.learnings.by_words(self.where, query, limit)
-
-    def by_vector(self, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
-        return self.tx.learnings.by_vector(self.where, query, limit, also)
-
-
-@dataclass(frozen=True)
 class _Turns:
     tx: Tx
     where: TurnFilter
@@ -81,7 +70,7 @@ def look_up(tx: Tx, where: LearningFilter, question: Question) -> Answer:
     """Learnings for a question; for an empty one, the newest."""
     if not question.text.strip():
         return Answer(tuple(tx.learnings.page(where, Page(question.top_k)).rows))
-    return _loaded(search(_Learnings(tx, where), question), tx.learnings.many)
+    return _loaded(search(ArmsOf(tx, where), question), tx.learnings.many)
 
 
 def _loaded(found: Found, load: Any) -> Answer:

@@ -1,0 +1,33 @@
+"""Grounded or dropped: a candidate stays only if the words it quotes stand in the turns it names."""
+
+import json
+
+from reflexio.models.learned import Candidate, Quote, Turn, Window
+
+
+def grounded(window: Window, candidates: tuple[Candidate, ...]) -> tuple[tuple[Candidate, ...], int]:
+    """The candidates whose evidence is there, with only that evidence, and how many were dropped."""
+    said = {turn.id: _said(turn) for turn in window.turns}
+    new = {turn.id for turn in window.turns if turn.is_new}
+    kept = []
+    for each in candidates:
+        proof = tuple(quote for quote in each.evidence if _stands(quote, said))
+        if any(quote.turn_id in new for quote in proof) and each.content.strip():
+            kept.append(Candidate(**{**vars(each), "evidence": proof}))
+    return tuple(kept), len(candidates) - len(kept)
+
+
+def _stands(quote: Quote, said: dict[int, str]) -> bool:
+    words = _plain(quote.text)
+    return bool(words) and words in said.get(quote.turn_id, "")
+
+
+def _said(turn: Turn) -> str:
+    tools = [f"{tool.name} {json.dumps(tool.data, ensure_ascii=False)} {tool.status}" for tool in turn.tools]
+    return _plain(" ".join([turn.content, turn.expert_content, turn.action, *tools]))
+
+
+def _plain(text: str) -> str:
+    """Case, white space and the kind of quotation marks are no difference."""
+    straight = text.translate(str.maketrans("“”‘’", "\"\"''"))
+    return " ".join(straight.lower().split())

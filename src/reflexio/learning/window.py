@@ -1,0 +1,103 @@
+"""Which turns are learned from together, and when.
+
+A window holds new turns of one agent version and source, oldest first, filled up with earlier ones for context.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reflexio.models.config import Config
+from reflexio.models.interaction import Interaction
+from reflexio.models.learned import Role, ToolCall, Turn, Window
+from reflexio.models.learning import Kind
+from reflexio.ports.storage import Unlearned, Waiting
+
+SIDES: dict[str, Role] = {"assistant": "agent", "agent": "agent", "ai": "agent", "bot": "agent", "system": "system"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The new turns of one window, and what applies to them."""
+
+    turns: tuple[int, ...]
+    agent_version: str
+    source: str
+    request_id: str
+
+
+def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: int) -> bool:
+    """Enough has gathered, a session is over, or it has been quiet for a while."""
+    if not turns or waiting.retry_at > now:
+        return False
+    quiet = config.extraction_idle_timeout_seconds
+    return (
+        len(turns) >= config.stride_size
+        or any(each.request.session_finished or each.request.force_extraction for each in turns)
+        or (quiet > 0 and now - waiting.published_at >= quiet)
+    )
+
+
+def plan(turns: Sequence[Unlearned], config: Config) -> Plan:
+    """The first turns that belong together, at most a window of them."""
+    first = turns[0].request
+    together: list[Unlearned] = []
+    for each in turns[: config.window_size]:
+        if (each.request.agent_version, each.request.source) != (first.agent_version, first.source):
+            break
+        together.append(each)
+    ids = tuple(each.turn.interaction_id for each in together)
+    return Plan(ids, first.agent_version, first.source, together[-1].request.request_id)
+
+
+def plans(turns: Sequence[Unlearned], config: Config) -> list[Plan]:
+    """All turns in consecutive windows."""
+    made: list[Plan] = []
+    rest = list(turns)
+    while rest:
+        made.append(plan(rest, config))
+        rest = rest[len(made[-1].turns) :]
+    return made
+
+
+def applicable(config: Config, source: str) -> Config:
+    """The configuration as it applies to turns of one source that were published, not asked for by hand."""
+    return config.model_copy(
+        update={
+            "profile_extractor_configs": [
+                each
+                for each in config.profile_extractor_configs
+                if _takes(each.request_sources_enabled, source) and not each.manual_trigger
+            ],
+            "playbook_configs": [
+                each for each in config.playbook_configs if _takes(each.request_sources_enabled, source)
+            ],
+        }
+    )
+
+
+def _takes(sources: list[str] | None, source: str) -> bool:
+    return not sources or source in sources
+
+
+def kinds(config: Config) -> frozenset[Kind]:
+    wanted = {Kind.PROFILE: config.profile_extractor_configs, Kind.USER_PLAYBOOK: config.playbook_configs}
+    return frozenset(kind for kind, types in wanted.items() if types)
+
+
+def read(turn: Interaction, *, is_new: bool) -> Turn:
+    done = turn.user_action_description if turn.user_action != "none" else ""
+    return Turn(
+        id=turn.interaction_id,
+        role=SIDES.get(turn.role.strip().lower(), "user"),
+        content=turn.content,
+        expert_content=turn.expert_content,
+        tools=tuple(ToolCall(each.tool_name, each.tool_data, each.status) for each in turn.tools_used),
+        action=done,
+        image=turn.interacted_image_url,
+        is_new=is_new,
+    )
+
+
+def window(user_id: str, agent_version: str, earlier: Sequence[Interaction], new: Sequence[Interaction]) -> Window:
+    context = [read(each, is_new=False) for each in earlier]
+    return Window(user_id, agent_version, (*context, *(read(each, is_new=True) for each in new)))

@@ -1,0 +1,153 @@
+"""Learning one window, in steps that survive a crash: extract, consolidate, keep.
+
+The data says what is to be learned: the turns of a window are marked in the same transaction that stores what
+was learned, under a key that exists once. Whatever is repeated finds its work done.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from reflexio.errors import ProviderRefused, ProviderUnavailable
+from reflexio.learning.consolidate import Origin, carry_out, distinct, neighbourhoods
+from reflexio.learning.evidence import grounded
+from reflexio.learning.window import applicable, kinds, window
+from reflexio.models.config import Config
+from reflexio.models.learned import Candidate, Decision, Neighbourhood
+from reflexio.models.status import Status
+from reflexio.ports.clock import Clock
+from reflexio.ports.embedding import Embedder
+from reflexio.ports.learner import Learner
+from reflexio.ports.storage import LearnedWindow, Store, Tx
+from reflexio.ports.work import Json, Steps
+
+CANDIDATES = TypeAdapter(tuple[Candidate, ...])
+DECISIONS = TypeAdapter(tuple[Decision, ...])
+ADD = Decision("add")
+BACKOFF, LONGEST_BACKOFF, MOST_ATTEMPTS = 2, 300, 6
+
+
+@dataclass(frozen=True)
+class Task:
+    """One window to learn: its new turns, and where they come from."""
+
+    key: str
+    org_id: str
+    user_id: str
+    turns: tuple[int, ...]
+    agent_version: str
+    source: str
+    request_id: str
+
+    def json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, data: Json) -> "Task":
+        return cls(**{**data, "turns": tuple(data["turns"])})
+
+
+@dataclass(frozen=True)
+class School:
+    """What learning needs: the learner and the embedder in use, and the time."""
+
+    learner: Learner
+    embedder: Embedder
+    clock: Clock
+
+
+async def learn(steps: Steps, task: Task, store: Store, config: Config, school: School) -> dict[str, int]:
+    """Learns a window once, however often it is asked for; tells what was added and updated."""
+    found = await steps("extract", lambda: _extract(task, store, config, school))
+    decided = await steps("consolidate", lambda: _consolidate(task, store, config, school, found))
+    return await steps("keep", lambda: _keep(task, store, school, decided))
+
+
+async def _extract(task: Task, store: Store, config: Config, school: School) -> Json:
+    here = applicable(config, task.source)
+    wanted = kinds(here)
+
+    def look(tx: Tx) -> Any:
+        new = tx.interactions.many(task.turns)
+        room = max(0, config.window_size - len(task.turns))
+        earlier = tx.interactions.before(task.user_id, min(task.turns), room) if room else []
+        return earlier, [new[each] for each in task.turns if each in new]
+
+    earlier, new = await store.read(look)
+    if not new or not wanted:
+        return {"candidates": [], "dropped": 0}
+    seen = window(task.user_id, task.agent_version, earlier, new)
+    extraction = await school.learner.extract(seen, here, wanted)
+    kept, dropped = grounded(seen, extraction.candidates)
+    return {
+        "candidates": CANDIDATES.dump_python(distinct(kept), mode="json"),
+        "dropped": dropped,
+        "spend": asdict(extraction.spend),
+    }
+
+
+async def _consolidate(task: Task, store: Store, config: Config, school: School, found: Json) -> Json:
+    candidates = CANDIDATES.validate_python(found["candidates"])
+    around = await neighbourhoods(store, school.embedder, task.user_id, candidates, Status.CURRENT)
+    asked: list[Neighbourhood] = [each for each in around if each.neighbours]
+    answered = (await school.learner.consolidate(asked, config)).decisions if asked else ()
+    told = iter(answered)
+    decisions = [next(told, ADD) if each.neighbours else _alone(each) for each in around]
+    return {**found, "decisions": DECISIONS.dump_python(tuple(decisions), mode="json")}
+
+
+def _alone(found: Neighbourhood) -> Decision:
+    return Decision("drop", reason="there is nothing to forget") if found.candidate.forget else ADD
+
+
+async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json:
+    now = school.clock.now()
+    candidates = CANDIDATES.validate_python(decided["candidates"])
+    decisions = DECISIONS.validate_python(decided["decisions"])
+    origin = Origin(
+        task.user_id,
+        task.agent_version,
+        task.source,
+        task.request_id,
+        task.turns,
+        school.learner.name,
+        school.learner.fingerprint,
+    )
+
+    def keep(tx: Tx) -> dict[str, int]:
+        if done := tx.windows.get(task.key):
+            return done.counts
+        counts = carry_out(tx, list(zip(candidates, decisions, strict=True)), origin, now)
+        counts["ungrounded"] = int(decided.get("dropped", 0))
+        tx.interactions.mark_learned(task.turns)
+        tx.users.settle(task.user_id)
+        learned = LearnedWindow(
+            task.key, task.user_id, "learned", task.turns, counts, origin.learner, origin.fingerprint, created_at=now
+        )
+        tx.windows.add(learned)
+        return counts
+
+    return dict(await store.write(keep))
+
+
+async def fail(task: Task, store: Store, clock: Clock, error: Exception) -> None:
+    """A window that failed is tried again later; one that can never succeed is set aside, in plain sight."""
+    now = clock.now()
+    patient = isinstance(error, ProviderRefused | ProviderUnavailable)
+
+    def postpone(tx: Tx) -> None:
+        waiting = tx.users.waiting(task.user_id)
+        attempts = waiting.attempts if waiting else 0
+        if attempts + 1 < MOST_ATTEMPTS or patient:
+            pause = min(LONGEST_BACKOFF, BACKOFF * 2**attempts)
+            tx.users.postpone(task.user_id, now + pause, str(error))
+            return
+        tx.interactions.mark_learned(task.turns)
+        tx.users.settle(task.user_id)
+        aside = LearnedWindow(
+            task.key, task.user_id, "set_aside", task.turns, {}, error=str(error)[:1000], created_at=now
+        )
+        tx.windows.add(aside)
+
+    await store.write(postpone)
