@@ -1,0 +1,81 @@
+"""What the user confirmed: the answer that worked, above all when others had failed before it."""
+
+from collections.abc import Sequence
+
+from reflexio.learners.local.finding import Finding, quotes
+from reflexio.learners.local.order_cues import IMPERATIVE, NOT_YET, WORKED
+from reflexio.learners.local.orders import rejects
+from reflexio.learners.local.sentences import Sentence, spoken
+from reflexio.learners.local.triggers import request_before, trigger_of
+from reflexio.models.learned import Candidate, Turn
+from reflexio.models.learning import Kind
+
+LONGEST = 400
+_ADVICE = (
+    "you can",
+    "you could",
+    "try",
+    "go to",
+    "click",
+    "could you",
+    "please",
+    "the package",
+    "check",
+    "you need",
+    "you should",
+    "first",
+    "to ",
+)
+
+
+def confirmation(turns: Sequence[Turn], place: int) -> Finding | None:
+    """A playbook from "that worked", with the answer that did and, if there was one, the answer that had not."""
+    said = next(
+        (each for each in spoken(turns[place]) if WORKED.search(each.own) and not NOT_YET.search(each.own)), None
+    )
+    answered = _last_answer(turns, place)
+    if said is None or answered is None:
+        return None
+    approach = _approach(turns[answered])
+    request = _first_request(turns, answered)
+    if not approach or request is None:
+        return None
+    failed = _failed(turns, answered)
+    content = "Do what worked: " + " ".join(each.text for each in approach)
+    if failed:
+        content += f" Not what had failed before: {failed.text}"
+    why = "The user confirmed that it worked" + (" after an earlier answer had failed." if failed else ".")
+    found = Candidate(
+        Kind.USER_PLAYBOOK, "", content, trigger_of(request), why, quotes(said, *approach), {"signal": "confirmation"}
+    )
+    return Finding(1.1 if failed else 0.65, found)
+
+
+def _last_answer(turns: Sequence[Turn], place: int) -> int | None:
+    return next(
+        (at for at in range(place - 1, -1, -1) if turns[at].role == "agent" and turns[at].content.strip()), None
+    )
+
+
+def _first_request(turns: Sequence[Turn], place: int) -> Sentence | None:
+    return request_before(turns, place)
+
+
+def _approach(turn: Turn) -> list[Sentence]:
+    """The part of an answer that says what to do; courtesies and questions back are left out, unless nothing remains."""
+    said = [each for each in spoken(turn) if len(each.text.split()) > 3]
+    doing = [each for each in said if IMPERATIVE.match(each.own) or each.own.lower().startswith(_ADVICE)]
+    kept: list[Sentence] = []
+    for each in doing:
+        if sum(len(one.text) for one in kept) + len(each.text) <= LONGEST:
+            kept.append(each)
+    return kept
+
+
+def _failed(turns: Sequence[Turn], answered: int) -> Sentence | None:
+    """The gist of the last answer before this one that the user turned down."""
+    for at in range(answered - 1, 0, -1):
+        if turns[at].role == "user" and rejects(turns[at]) and (before := _last_answer(turns, at)) is not None:
+            said = _approach(turns[before]) or [each for each in spoken(turns[before]) if len(each.text.split()) > 3]
+            return said[0] if said else None
+    return None

@@ -1,0 +1,102 @@
+"""What an expert's answer adds to the agent's: the sentences whose substance the agent's answer lacks."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexio.learners.local.finding import Finding, quotes
+from reflexio.learners.local.sentences import split
+from reflexio.learners.local.triggers import request_before, trigger_of
+from reflexio.learners.local.words import figures, is_negative, meaning
+from reflexio.models.learned import Candidate, Quote, Turn
+from reflexio.models.learning import Kind
+from reflexio.ports.embedding import Embedder
+
+SAID_ALREADY = 0.72  # cosine from which two sentences say the same, unless figures or negation differ
+MOST_NEW_WORDS = 0.34  # share of words the agent did not use up to which a sentence adds nothing
+LONGEST = 900
+
+_COURTESY = re.compile(
+    r"\b(?:happy\s+to\s+help|glad\s+to|let\s+me\s+know|feel\s+free|hope\s+(?:this|that)\s+helps|thank\s+you|thanks|sorry\s+(?:to|for)|apologi[sz]e|"
+    r"you['’]re\s+welcome|great\s+question|of\s+course|have\s+a\s+(?:great|nice|good)|i\s+understand|don['’]t\s+hesitate|anything\s+else|sure\s+thing|"
+    r"best\s+regards|kind\s+regards|dear\s+\w+)\b",
+    re.I,
+)
+_STEP = re.compile(r"(?:(?<=\s)|^)\(?\d{1,2}[.)]\s+")
+
+
+async def expert_difference(turns: Sequence[Turn], place: int, embedder: Embedder) -> Finding | None:
+    turn = turns[place]
+    added = await _added(turn, embedder)
+    if not added:
+        return None
+    request = request_before(turns, place)
+    found = Candidate(
+        Kind.USER_PLAYBOOK,
+        "",
+        "Include what an expert's answer has and the agent's lacked: " + " ".join(map(_closed, added)),
+        trigger_of(request),
+        f"An expert reviewed the answer; {len(added)} of its points were missing.",
+        (*quotes(request), *(Quote(turn.id, each) for each in added)),
+        {"signal": "expert"},
+    )
+    return Finding(1.5, found)
+
+
+async def _added(turn: Turn, embedder: Embedder) -> list[str]:
+    points = [each for each in _points(turn.expert_content) if not _is_courtesy(each)]
+    said = _points(turn.content)
+    known = meaning(turn.content)
+    new = [each for each in points if _has_news(each, turn.content, known)]
+    if new and said:
+        vectors = await embedder.embed([*new, *said])
+        nearest = _nearest(vectors[: len(new)], vectors[len(new) :])
+        new = [
+            each
+            for each, (near, at) in zip(new, nearest, strict=True)
+            if near < SAID_ALREADY or _differs(each, said[at])
+        ]
+    return _within(new, LONGEST)
+
+
+def _points(text: str) -> list[str]:
+    """Sentences, and the numbered steps inside them."""
+    pieces = [piece.strip() for each in split(text) for piece in _STEP.split(each)]
+    return [piece for piece in pieces if len(meaning(piece)) > 1]
+
+
+def _is_courtesy(point: str) -> bool:
+    return bool(_COURTESY.search(point)) and len(meaning(point)) < 8
+
+
+def _has_news(point: str, answer: str, known: frozenset[str]) -> bool:
+    if figures(point) - figures(answer):
+        return True
+    words = meaning(point)
+    return len(words - known) / len(words) > MOST_NEW_WORDS or is_negative(point) != is_negative(answer)
+
+
+def _differs(point: str, said: str) -> bool:
+    """Alike, and yet not the same: another figure, or yes against no."""
+    return bool(figures(point) - figures(said)) or is_negative(point) != is_negative(said)
+
+
+def _nearest(points: NDArray[np.float32], said: NDArray[np.float32]) -> list[tuple[float, int]]:
+    likeness = points @ said.T
+    return [(float(row.max()), int(row.argmax())) for row in likeness]
+
+
+def _within(points: list[str], room: int) -> list[str]:
+    kept: list[str] = []
+    for point in points:
+        room -= len(point)
+        if room < 0 and kept:
+            break
+        kept.append(point)
+    return kept
+
+
+def _closed(point: str) -> str:
+    return point if point.endswith((".", "!", "?")) else point.rstrip(",;:") + "."
