@@ -34,7 +34,7 @@ class FactCue:
 
 
 def _cue(about: str, weight: float, *begins: str) -> FactCue:
-    return FactCue(about, weight, re.compile("(?:" + "|".join(begins) + r")(?=[\s,.;:!]|$)", re.I))
+    return FactCue(about, weight, re.compile("(?:" + "|".join(begins) + r")(?:(?<=\s)|(?=[\s,.;:!]|$))", re.I))
 
 
 CUES = (
@@ -45,7 +45,7 @@ CUES = (
         r"I\s+(?:have|suffer\s+from)\s+(?:an?\s+)?(?:\w+\s+){0,2}(?:allerg(?:y|ies)|intolerance|diabetes|asthma|epilepsy|"
         r"migraines?|arthritis|adhd|dyslexia|celiac|coeliac|sensitive\s+skin|condition|disability|phobia|insomnia|anxiety|"
         r"high\s+blood\s+pressure|bad\s+(?:back|knees?))",
-        rf"I\s+{_ADV}{_NOT}\s+(?:eat|drink|have|tolerate|digest|take)",
+        rf"I\s+{_ADV}{_NOT}\s+(?:eat|drink|tolerate|digest)",
     ),
     _cue(
         "dislike",
@@ -108,7 +108,7 @@ CUES = (
         0.6,
         rf"{_BE}{_ADV}{_DIET}",
         rf"{_BE}(?:\w+ly\s+)?(?:an?|the)\s+(?!bit\b|little\b|lot\b|fan\b|few\b|huge\b|big\b)(?:[\w-]+\s+){{0,4}}?[\w-]*{_ROLE_END}",
-        rf"{_BE}(?:originally\s+)?(?:from|based\s+in|living\s+in|located\s+in)\s+(?-i:[A-Z])",
+        rf"{_BE}(?:originally\s+)?(?:from|based\s+in|living\s+in|located\s+in)\s+(?=(?-i:[A-Z]))",
         rf"{_BE}\d{{1,3}}(?:\s+years?\s+old|[- ]year[- ]old)",
         r"I\s+(?:\w+ly\s+)?(?:live|work|teach|study|volunteer|grew\s+up)\s+(?:as|at|for|in|on|with|near|from)(?!\s+(?:this|it|that)\b)",
         r"I\s+(?:just\s+|recently\s+)?(?:moved|relocated)\s+(?:back\s+)?to(?!\s+the\s+next\b)",
@@ -119,11 +119,11 @@ CUES = (
         r"my\s+(?:wife|husband|partner|son|daughter|kids?|children|dog|cat|mother|father|mom|dad|brother|sister|girlfriend|"
         r"boyfriend|boss|team|company|pet|baby)(?:\s+\w+)?\s+(?:is|are|has|have|works?|lives?|loves?|hates?|can['’]t|prefers?)"
         r"(?!\s+(?:been|asking|coming|going|always\s+asking))",
-        r"I\s+speak\s+(?-i:[A-Z])",
+        r"I\s+speak\s+(?=(?-i:[A-Z]))",
         r"I\s+have\s+(?:an?|two|three|four|five|\d+)\s+(?:\w+\s+){0,3}(?:kids?|children|sons?|daughters?|dogs?|cats?|pets?|"
         r"rabbits?|horses?|birds?|parrots?|toddlers?|teenagers?|siblings?|brothers?|sisters?|grandchildren|cars?|trucks?)",
         r"I\s+(?:drive|own|ride)\s+(?:an?|my|two|three)\s",
-        r"(?:please\s+)?call\s+me\s+(?-i:[A-Z])",
+        r"(?:please\s+)?call\s+me\s+(?=(?-i:[A-Z]))",
     ),
     _cue(
         "goal",

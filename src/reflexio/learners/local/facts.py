@@ -8,14 +8,14 @@ from reflexio.learners.local.fact_cues import AFFECTED, CUES, FOREIGN, PASSING, 
 from reflexio.learners.local.persons import of_the_user
 from reflexio.learners.local.sentences import MASK, Sentence
 
-FEWEST_WORDS = 3
+FEWEST_WORDS = 3  # "I'm vegetarian" counts as three
 
 _LEAD_IN = re.compile(
     r"^(?:(?:and|but|so|well|also|plus|oh|yes|yeah|no|hi|hello|hey|hmm|ok(?:ay)?|sure|thanks|actually|honestly|personally|"
     r"besides|anyway|however|remember|please\s+(?:note|remember)|note|fyi|btw|by\s+the\s+way|just\s+so\s+you\s+know|you\s+know|"
     r"as\s+you\s+know|you\s+should\s+know|i\s+(?:think|guess|mean|must\s+say|should\s+mention|have\s+to\s+(?:say|admit)|admit|"
     r"realized|forgot\s+to\s+mention)|"
-    r"to\s+be\s+honest|in\s+general|generally|usually|normally|typically|lately|these\s+days|since\s+then|"
+    r"i(?:['’]ve)?\s+(?:already\s+)?(?:told|said)\s+you(?:\s+that)?|like\s+i\s+said|as\s+i\s+(?:said|mentioned)|to\s+be\s+honest|in\s+general|generally|usually|normally|typically|lately|these\s+days|since\s+then|"
     r"on\s+(?:another|a\s+different|a\s+related|a\s+side)\s+(?:note|topic)|most\s+of\s+the\s+time|most\s+\w+s|"
     r"speaking\s+of\s+[^,]{1,60}|for\s+(?:context|me|the\s+record)|when\s+[^,]{1,60}|as\s+for\s+[^,]{1,40}|"
     r"although|though|because|since|as|while|whereas|like\s+how|just\s+like\s+how|much\s+like\s+how|how|that|"
@@ -56,7 +56,7 @@ def facts(sentence: Sentence) -> Iterator[Fact]:
 
 def _fact(sentence: Sentence, start: int, end: int) -> Fact | None:
     own, words = sentence.own[start:end], sentence.text[start:end]
-    if MASK in own or PASSING.search(own) or len(words.split()) < FEWEST_WORDS or _is_asked(sentence, end):
+    if MASK in own or PASSING.search(own) or len(re.findall(r"\w+", words)) < FEWEST_WORDS or _is_asked(sentence, end):
         return None
     for cue in CUES:
         if cue.begins.match(own):

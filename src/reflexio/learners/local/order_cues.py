@@ -65,11 +65,11 @@ LEAD_IN = re.compile(
 
 TOLD = re.compile(
     r"^(?:i(?:['’]ve|\s+have)?\s+(?:already\s+|just\s+|specifically\s+)?(?:told|asked|reminded)\s+you\s+(?:(?:before|already|twice|many\s+times)\s+)?"
-    r"(?:that\s+|to\s+|not\s+)?(?P<not>not\s+to\s+)?|"
+    r"(?:that\s+(?=you\b)|not\s+to\s+|to\s+)?|"
     r"(?:i\s+(?:want|need|would\s+like|expect)|i['’]d\s+like)\s+you\s+to\s+(?:always\s+)?|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?(?=(?:always|never|stop|not)\b)|"
     r"you\s+(?:should|must|need\s+to|have\s+to|ought\s+to)\s+(?:always\s+|really\s+)?(?!(?:have|know|see|be\s+able|try|check\s+out|come|visit|watch|meet)\b)|"
-    r"remember\s+to\s+|keep\s+in\s+mind\s+(?:that\s+)?(?:to\s+)?|be\s+sure\s+to\s+)",
+    r"(?:please\s+)?remember\s+to\s+|keep\s+in\s+mind\s+(?:that\s+)?(?:to\s+)?|be\s+sure\s+to\s+)",
     re.I,
 )
 """What stands between a user and the order that follows."""
@@ -114,12 +114,30 @@ SHOULD_HAVE = re.compile(
     re.I,
 )
 
-CONDITION = re.compile(
-    r"^(?P<when>(?:when(?:ever)?|if|every\s+time|each\s+time|for)\s+[^,]{4,120}),\s*(?P<then>.+)$|"
-    r"^(?P<then2>.{8,160}?)\s+(?P<when2>(?:when(?:ever)?|every\s+time|each\s+time|if)\s+(?:i|you|we|someone|a\s+\w+)\b.{3,100})$",
+CONDITION_FIRST = re.compile(
+    r"^(?:(?:when(?:ever)?|if|every\s+time|each\s+time|any\s+time)\s+(?P<when>(?:i|you|we|someone|a|an|the|there)\b[^,]{3,120})),\s*"
+    r"(?:then\s+)?(?:please\s+)?(?P<then>.+)$",
+    re.I | re.S,
+)
+CONDITION_LAST = re.compile(
+    r"^(?P<then>.{8,200}?),?\s+(?:when(?:ever)?|every\s+time|each\s+time|any\s+time|if)\s+(?P<when>(?:i|you|we|someone|a|an|there)\s.{3,100})$",
     re.I | re.S,
 )
 """An order that says itself when it holds."""
+
+POLITE_ORDER = re.compile(r"\b(?:can|could|would|will)\s+you\s+(?:please\s+)?(?:always|never|stop|not)\b", re.I)
+"""A question in form only."""
+STATEMENT = re.compile(
+    r"^(?:i|you|we|he|she|it|they|there|this|that|these|those|the|an?|my|your|our|his|her|their|what|how|why|when|where|who|is|are|"
+    r"was|were|will|would|can|could|may|might|should|some|more|no|yes|if|as|with|it['’]s|that['’]s|let['’]s|i['’]\w+|we['’]\w+|"
+    r"you['’]\w+|not|and|or|but|so|hopefully|maybe|perhaps|in|at|on|for|to|of|ich|du|sie|wir|yo|tú|usted|je|tu|vous|nous)(?=[\s,'’]|$)",
+    re.I,
+)
+"""After "from now on": a sentence with a subject, and so no order."""
+FOREIGN = re.compile(
+    r"^(?:immer|nie|niemals|nicht|kein|keine|siempre|nunca|toujours|jamais|ne)\b|[äöüßñ¿¡éèàç]|\b(?:bitte|antworte|por favor|responde)\b",
+    re.I,
+)
 
 FORGET = re.compile(
     r"^(?:can\s+you\s+|could\s+you\s+|i\s+want\s+you\s+to\s+|i['’]d\s+like\s+you\s+to\s+|you\s+can\s+|please\s+|just\s+|now\s+)*(?:"

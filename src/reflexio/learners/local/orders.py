@@ -2,17 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reflexio.learners.local import order_cues as cues
 from reflexio.learners.local.persons import of_the_user, to_the_agent
 from reflexio.learners.local.sentences import MASK, Sentence, spoken
 from reflexio.models.learned import Turn
-
-_FOREIGN = re.compile(
-    r"^(?:immer|nie|niemals|nicht|kein|keine|siempre|nunca|toujours|jamais|ne)\b|[äöüßñ¿¡éèàç]|\b(?:bitte|antworte|por favor|responde|réponds)\b",
-    re.I,
-)
 
 
 @dataclass(frozen=True)
@@ -24,6 +19,22 @@ class Order:
     trigger: str
     rationale: str
     sentence: Sentence
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is left of a sentence while its wrapping is taken off, and what the wrapping said."""
+
+    own: str
+    text: str
+    rejected: bool = False  # the user turns an answer down
+    stands: bool = False  # "from now on", "next time", "whenever"
+    told: bool = False  # "I told you to", "you should"
+    negated: bool = False  # "I asked you not to"
+    trigger: str = ""
+
+    def without(self, found: re.Match[str] | None) -> "Words":
+        return replace(self, own=self.own[found.end() :], text=self.text[found.end() :]) if found else self
 
 
 def orders(turns: Sequence[Turn], place: int) -> Iterator[Order]:
@@ -42,40 +53,48 @@ def rejects(turn: Turn) -> bool:
 
 
 def _order(sentence: Sentence, *, rejected: bool) -> Order | None:
-    own, text = _without_lead_in(sentence)
-    if sentence.is_question and not re.match(
-        r"(?:can|could|would|will)\s+you\s+(?:please\s+)?(?:always|never|stop)\b", own, re.I
-    ):
+    if MASK in sentence.own or (sentence.is_question and not cues.POLITE_ORDER.search(sentence.own)):
         return None
-    if MASK in own or len(text.split()) < 2 or cues.FORGET.match(own) and not cues.ORDER.match(own):
-        return None
-    stands = bool(cues.STANDING.match(own) or cues.STANDING_AT_THE_END.search(own))
-    own, text = _cut(own, text, cues.STANDING)
-    told = cues.TOLD.match(own)
-    is_negated = bool(told and (told.groupdict().get("not") or told.group().rstrip().lower().endswith("not")))
-    if told:
-        own, text = own[told.end() :], text[told.end() :]
-        own, text = _cut(own, text, re.compile(r"^(?:not\s+)?to\s+", re.I)) if not is_negated else (own, text)
-    content = _worded(own, text, rejected=rejected, stands=stands, told=bool(told))
+    words = _unwrapped(Words(sentence.own.rstrip(" .!?"), sentence.text.rstrip(" .!?"), rejected))
+    content = "" if cues.FORGET.match(words.own) or len(words.own.split()) < 2 else _worded(words)
     if not content:
         return None
-    return _with_condition(
-        "Do not " + content[:1].lower() + content[1:] if is_negated else content,
-        sentence,
-        rejected=rejected,
-        stands=stands,
+    if words.negated:
+        content = f"Do not {content[:1].lower()}{content[1:]}"
+    why = "The user rejected the answer and said how it should be." if rejected else "The user gave this instruction."
+    return Order(_weight(words), content, words.trigger, why, sentence)
+
+
+def _unwrapped(words: Words) -> Words:
+    words = words.without(cues.LEAD_IN.match(words.own))
+    stands = cues.STANDING.match(words.own)
+    words = replace(words.without(stands), stands=bool(stands or cues.STANDING_AT_THE_END.search(words.own)))
+    words = _conditional(words)
+    told = cues.TOLD.match(words.own)
+    return replace(
+        words.without(told), told=bool(told), negated=bool(told and told.group().rstrip().lower().endswith(" not to"))
     )
 
 
-def _worded(own: str, text: str, *, rejected: bool, stands: bool, told: bool) -> str:
+def _conditional(words: Words) -> Words:
+    """ "When I ask for code, …" says itself when it holds, and so holds from now on."""
+    found = cues.CONDITION_FIRST.match(words.own) or cues.CONDITION_LAST.match(words.own)
+    if not found or not (
+        cues.ORDER.match(found["then"]) or cues.IMPERATIVE.match(found["then"]) or cues.TOLD.match(found["then"])
+    ):
+        return words
+    (start, end), (first, last) = found.span("when"), found.span("then")
+    trigger = of_the_user(words.text[start:end]).rstrip(".")
+    return replace(words, own=words.own[first:last], text=words.text[first:last], stands=True, trigger=trigger)
+
+
+def _worded(words: Words) -> str:
     """The instruction, or nothing when the words are no order."""
-    if cues.ORDER.match(own):
-        return _foreign(text) or to_the_agent(text)
-    if (rejected or stands or told) and cues.IMPERATIVE.match(own):
-        return _foreign(text) or to_the_agent(text)
-    if stands and _FOREIGN.search(own):
-        return _foreign(text)
-    if not (rejected or stands):
+    own, text = words.own, words.text
+    is_order = cues.ORDER.match(own) or ((words.rejected or words.stands or words.told) and cues.IMPERATIVE.match(own))
+    if is_order or (words.stands and not cues.STATEMENT.match(own)):
+        return f"Do as the user said: “{text}”." if cues.FOREIGN.search(text) else to_the_agent(text)
+    if not (words.rejected or words.stands):
         return ""
     if cues.SHOULD.match(own):
         return to_the_agent(re.sub(r"^(?:it|that|this)\b", "The answer", text, flags=re.I))
@@ -88,28 +107,7 @@ def _worded(own: str, text: str, *, rejected: bool, stands: bool, told: bool) ->
     return ""
 
 
-def _with_condition(content: str, sentence: Sentence, *, rejected: bool, stands: bool) -> Order:
-    weight = 1.4 if rejected and stands else 1.3 if stands or cues.ORDER.match(content) else 1.2
-    why = "The user rejected the answer and said how it should be." if rejected else "The user gave this instruction."
-    trigger = ""
-    if found := cues.CONDITION.match(content.rstrip(".")):
-        when, then = found["when"] or found["when2"], found["then"] or found["then2"]
-        trigger = of_the_user(
-            re.sub(r"^(?:whenever|when|if|every\s+time|each\s+time)\s+", "", when, flags=re.I)
-        ).rstrip(".")
-        content = to_the_agent(then)
-    return Order(weight, content, trigger, why, sentence)
-
-
-def _without_lead_in(sentence: Sentence) -> tuple[str, str]:
-    own, text = _cut(sentence.own, sentence.text, cues.LEAD_IN)
-    return own, text
-
-
-def _cut(own: str, text: str, beginning: re.Pattern[str]) -> tuple[str, str]:
-    found = beginning.match(own)
-    return (own[found.end() :], text[found.end() :]) if found else (own, text)
-
-
-def _foreign(text: str) -> str:
-    return f"Do as the user said: “{text.rstrip(' .!')}”." if _FOREIGN.search(text) else ""
+def _weight(words: Words) -> float:
+    if words.rejected and words.stands:
+        return 1.4
+    return 1.3 if words.stands or cues.ORDER.match(words.own) else 1.2

@@ -12,9 +12,14 @@ _UNCHANGED = set(
 _IRREGULAR = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
 _ADVERBS = re.compile(
     r"(?:\w+ly|also|always|never|often|sometimes|still|just|even|already|now|then|almost|rather|much|too|both|"
-    r"tend|currently|most|kind of|sort of|far|not)\b",
+    r"currently|most|kind of|sort of|far|not)\b",
     re.I,
 )
+_JOINED = re.compile(
+    r"\b((?:and|or|but) (?:(?:never|always|rarely|only|usually|often|also|don't) )?)"
+    r"(prefer|avoid|like|love|hate|dislike|enjoy|use|find|don't|eat|drink|work|live|own|have)\b(?! to be\b)"
+)
+_TRAILING = re.compile(r",?\s+(?:though|actually|anyway|tbh|lol|as well)$", re.I)
 _CONTRACTED = [
     (re.compile(r"\bI['’]m\b", re.I), "I am"),
     (re.compile(r"\bI['’]ve\b", re.I), "I have"),
@@ -79,31 +84,21 @@ def _others(text: str) -> str:
 
 
 def _conjugated(predicate: str) -> str:
-    """The first verb in the third person; those joined to it by "and" or "or" follow only when they are plain."""
+    """The first verb in the third person, and those joined to it that are plainly verbs."""
     before = ""
     while found := _ADVERBS.match(predicate):
-        if found.group().lower() == "tend":
-            break
         before += predicate[: found.end()] + " "
         predicate = predicate[found.end() :].lstrip()
     verb, space, rest = predicate.partition(" ")
-    return (
-        before
-        + _third(verb)
-        + space
-        + re.sub(r"\b(and|or|but) (prefer|avoid|like|love|hate|dislike|enjoy)\b", _joined, rest)
-    )
-
-
-def _joined(found: re.Match[str]) -> str:
-    return f"{found[1]} {_third(found[2])}"
+    return before + _third(verb) + space + _JOINED.sub(lambda found: found[1] + _third(found[2]), rest)
 
 
 def _third(verb: str) -> str:
     plain = verb.lower()
     if plain in _IRREGULAR:
         return _IRREGULAR[plain]
-    if plain in _UNCHANGED or plain.endswith(("n't", "ed")) or not plain.isalpha():
+    is_past = plain.endswith("ed") and not plain.endswith(("eed", "shed", "embed"))
+    if plain in _UNCHANGED or is_past or plain.endswith("n't") or not plain.isalpha():
         return verb
     if plain.endswith(("s", "x", "z", "ch", "sh", "o")):
         return verb + "es"
@@ -111,6 +106,6 @@ def _third(verb: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = re.sub(r"\s+", " ", text).strip(" ,;:-–—")
+    text = _TRAILING.sub("", re.sub(r"\s+", " ", text).strip(" ,;:-–—!"))
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?", "…", "”")) else text + "."

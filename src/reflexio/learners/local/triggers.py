@@ -65,11 +65,11 @@ def trigger_of(request: Sentence | None) -> str:
     text = _core(request.text).rstrip(" ?.!…")[:LONGEST]
     for form, told in _FORMS:
         if found := form.match(text):
-            return "The user " + told.format(_theirs(found[1])).strip()
+            return "The user " + told.format(_lower(_theirs(found[1])))
     if _ASKING.match(text) or re.match(r"(?:I|my|we)\b", text):
         return of_the_user(re.sub(r"^we\b", "I", text, flags=re.I)).rstrip(".")
     if _begins_with_a_verb(text):
-        return f"The user asks to {_theirs(text[:1].lower() + text[1:])}"
+        return f"The user asks to {_lower(_theirs(text))}"
     return f"The user says: {_theirs(text)}"
 
 
@@ -89,6 +89,10 @@ def _core(text: str) -> str:
 def _theirs(text: str) -> str:
     """Pronouns turned, verbs left: "reset my password" -> "reset their password"."""
     return of_the_user(f"x {text}")[2:].rstrip(".").strip()
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _is_objection(sentence: Sentence) -> bool:
