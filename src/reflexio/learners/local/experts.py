@@ -15,6 +15,8 @@ from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 
 SAID_ALREADY = 0.72  # cosine from which two sentences say the same, unless figures or negation differ
+SAID_IN_OTHER_WORDS = 0.85
+MOSTLY_NEW = 0.6
 MOST_NEW_WORDS = 0.34  # share of words the agent did not use up to which a sentence adds nothing
 LONGEST = 900
 
@@ -56,9 +58,19 @@ async def _added(turn: Turn, embedder: Embedder) -> list[str]:
         new = [
             each
             for each, (near, at) in zip(new, nearest, strict=True)
-            if near < SAID_ALREADY or _differs(each, said[at])
+            if near < _bar(each, known) or _differs(each, said[at])
         ]
     return _within(new, LONGEST)
+
+
+def _bar(point: str, known: frozenset[str]) -> float:
+    """Short answers on one matter are alike; a sentence of mostly new words must be very much alike to be known."""
+    return SAID_ALREADY if _share_of_new(point, known) <= MOSTLY_NEW else SAID_IN_OTHER_WORDS
+
+
+def _share_of_new(point: str, known: frozenset[str]) -> float:
+    words = meaning(point)
+    return len(words - known) / len(words)
 
 
 def _points(text: str) -> list[str]:
@@ -74,8 +86,7 @@ def _is_courtesy(point: str) -> bool:
 def _has_news(point: str, answer: str, known: frozenset[str]) -> bool:
     if figures(point) - figures(answer):
         return True
-    words = meaning(point)
-    return len(words - known) / len(words) > MOST_NEW_WORDS or is_negative(point) != is_negative(answer)
+    return _share_of_new(point, known) > MOST_NEW_WORDS or is_negative(point) != is_negative(answer)
 
 
 def _differs(point: str, said: str) -> bool:

@@ -1,15 +1,20 @@
 """What becomes of a candidate next to what is stored: known, a part of it, against it, or new."""
 
+import re
+
 from reflexio.learners.local.contradictions import contradiction
 from reflexio.learners.local.forgetting import EVERYTHING
-from reflexio.learners.local.words import figures, is_negative, meaning
+from reflexio.learners.local.words import figures, meaning
 from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
 
 IDENTICAL = 0.97
-SAME_MATTER = 0.82
+SAME_MATTER = 0.75
 ABOUT_IT = 0.55
 NAMES_IT = 0.3  # enough when the words to be forgotten stand in the learning
 LONGEST = 700
+
+
+_OWNED = re.compile(r"The user's (\w+)", re.I)
 
 
 def decide(question: Neighbourhood) -> Decision:
@@ -93,8 +98,13 @@ def _merged(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
 
 
 def _same_case(candidate: Candidate, neighbour: Neighbour) -> bool:
-    """Playbooks for different requests stand beside each other, whatever their wording shares."""
+    """Facts about different people, and playbooks for different requests, stand beside each other."""
+    if _whose(candidate.content) != _whose(neighbour.learning.content):
+        return False
     mine, theirs = meaning(candidate.trigger), meaning(neighbour.learning.trigger)
-    if not mine or not theirs:
-        return is_negative(candidate.trigger) == is_negative(neighbour.learning.trigger) or not (mine or theirs)
-    return len(mine & theirs) * 2 >= min(len(mine), len(theirs))
+    return len(mine & theirs) * 2 >= min(len(mine), len(theirs)) and bool(mine) == bool(theirs)
+
+
+def _whose(content: str) -> str:
+    found = _OWNED.match(content)
+    return found[1].lower() if found else ""

@@ -93,7 +93,9 @@ IMPERATIVE = re.compile(
     r"format|convert|round|sort|skip|leave|remove|drop|limit|stick|refer|link|cite|quote|mention|confirm|verify|run|try|read|look|"
     r"search|book|order|schedule|tell|speak|talk|translate|spell|name|import|test|deploy|commit|set|turn|switch|make|do|be|take|get|"
     r"go|open|only|provide|offer|escalate|apply|charge|refund|wait|double-check|follow|focus|quote|address|count|calculate|exclude|"
-    r"prefer|assume|default|handle|import|install|pass|wrap|move|rename|replace|sign|attach|summari[sz]e|shorten)\b",
+    r"prefer|assume|default|handle|delete|clean|clear|restart|reset|reboot|update|upgrade|unplug|plug|press|hold|uninstall|reinstall|"
+    r"enable|disable|select|choose|enter|copy|paste|edit|save|close|download|log|contact|create|connect|disconnect|tap|click|insert|point|"
+    r"install|pass|wrap|move|rename|replace|sign|attach|summari[sz]e|shorten)\b",
     re.I,
 )
 """A verb that begins a direct order; believed only after a rejection or with a word that makes it stand."""
