@@ -1,5 +1,6 @@
 """What the user confirmed: the answer that worked, above all when others had failed before it."""
 
+import re
 from collections.abc import Sequence
 
 from reflexio.learners.local.finding import Finding, quotes
@@ -25,6 +26,13 @@ _ADVICE = (
     "you should",
     "first",
     "to ",
+)
+
+
+_COURTESY = re.compile(
+    r"\b(?:take\s+your\s+time|let\s+me\s+know|feel\s+free|(?:could|can|would)\s+you\s+(?:please\s+)?(?:provide|confirm|share|tell|give)|"
+    r"please\s+(?:provide|confirm|share|tell|hold|wait|let)|i['’]ll\s+be\s+ready|we\s+can\s+proceed)\b",
+    re.I,
 )
 
 
@@ -63,7 +71,7 @@ def _first_request(turns: Sequence[Turn], place: int) -> Sentence | None:
 
 def _approach(turn: Turn) -> list[Sentence]:
     """The part of an answer that says what to do; courtesies and questions back are left out, unless nothing remains."""
-    said = [each for each in spoken(turn) if len(each.text.split()) > 3]
+    said = [each for each in spoken(turn) if len(each.text.split()) > 3 and not _COURTESY.search(each.own)]
     doing = [each for each in said if IMPERATIVE.match(each.own) or each.own.lower().startswith(_ADVICE)]
     kept: list[Sentence] = []
     for each in doing:

@@ -54,7 +54,7 @@ CUES = (
         rf"I\s+(?:tend|try|like|prefer)\s+to\s+{_ADV}(?:avoid|skip|steer\s+clear|stay\s+away|shy\s+away|dislike)",
         r"I\s+(?:\w+ly\s+)?(?:prefer|tend)\s+(?:not\s+to|avoiding|staying\s+away)",
         rf"I\s+{_ADV}(?:can['’]t|cannot|can\s+not|couldn['’]t)\s+(?:stand|bear|abide|tolerate|get\s+into)",
-        rf"I\s+{_ADV}(?:do\s+not|don['’]t)\s+{_ADV}(?:like|enjoy|care\s+for|appreciate|want\s+any|trust|support|believe\s+in|"
+        rf"I\s+{_ADV}(?:do\s+not|don['’]t)\s+{_ADV}(?:like|enjoy|care\s+for|appreciate|trust|support|believe\s+in|"
         rf"drive|smoke|wear|watch|use|own|buy|play|travel|fly|do\s+well\s+with|see\s+the\s+appeal)",
         rf"{_BE}{_ADV}not\s+{_ADV}(?:an?\s+|the\s+)?(?:(?:big|huge|great)\s+)?(?:fan|into|interested|keen|comfortable|fond|"
         r"drawn|crazy|one\s+for|attracted)",
@@ -88,7 +88,7 @@ CUES = (
     ),
     _cue(
         "liking",
-        0.7,
+        0.55,
         rf"I\s+(?!would|['’]d){_ADV}(?:love|like|enjoy|value)\s+(?!that\b|the\s+(?:idea|sound|suggestion)|your\b|it\b|this\b|"
         r"those\b|these\b|to\s+(?:know|hear|see|learn|get|book|ask)\b|how\b)",
         rf"{_BE}{_ADV}(?:into|passionate\s+about|obsessed\s+with|fond\s+of|keen\s+on)",
@@ -97,7 +97,7 @@ CUES = (
     _cue(
         "constraint",
         0.8,
-        rf"I\s+{_ADV}(?:can['’]t|cannot|can)\s+only",
+        rf"I\s+{_ADV}(?:can['’]t|cannot|can)\s+only(?!\s+(?:imagine|hope|guess|say))",
         r"I\s+only\s+have\s+(?!one\s+(?:more\s+)?question|a\s+(?:question|minute|second)|questions?)",
         r"my\s+(?:\w+\s+)?(?:budget|deadline|limit|diet|allerg\w+|religion|doctor)\s+(?:\w+\s+)?(?:is|are|does|doesn['’]t|requires?|says?|"
         r"ends|forbids|prohibits)",
@@ -138,7 +138,10 @@ CUES = (
 
 TELLING = (
     (
-        re.compile(r"\bAs\s+(an?\s+(?!result|matter|consequence|whole|side|bonus|rule|general)[^,.!?;:]{3,60}),", re.I),
+        re.compile(
+            r"(?:^|[,;!?–-]\s*|\byears\s+|\bworking\s+|\bjob\s+)as\s+(an?\s+(?!result|matter|consequence|whole|side|bonus|rule|general)[^,.!?;:]{3,60}),",
+            re.I,
+        ),
         "identity",
         0.6,
     ),
@@ -165,10 +168,20 @@ PASSING = re.compile(
     r"\b(?:my\s+(?:order|booking|reservation|confirmation|tracking|ticket|account|user|customer|phone|card|credit|member\w*|case|"
     r"passport|flight|invoice|login|e-?mail|password|pin)\b[^,.]{0,30}\b(?:is|are|number|id)\b|user\s*id|social\s+security|"
     r"api[_ -]?keys?|passwords?)\b"
-    r"|\b(?:that\s+one|the\s+(?:first|second|third|last|other|next)\s+(?:one|option|suggestion)|option\s+\w\b|this\s+one)\b",
+    r"|\b(?:that\s+one|the\s+(?:first|second|third|last|other|next)\s+(?:one|option|suggestion)|option\s+\w\b|this\s+one)\b"
+    r"|\binstead\W*$|\b(?:for|of)\s+(?:this|the)\s+(?:payment|booking|reservation|order|trip|flight|return|change|upgrade)\b|\bsame\s+day\b"
+    r"|\bmy\s+original\b|\bthat\s+(?:time|date|flight|option|day)\b|\bif\s+it['’]s\b"
+    r"|\b(?:like|love|prefer)\s+(?:(?:all|both)\s+)?(?:of\s+)?(?:the|your|these|those)\s+(?:[\w-]+\s+){0,5}?(?:ideas?|suggestions?|way|tips?|recommendations?|"
+    r"concepts?|look|sound|approach|advice)\b|\ball\s+the\b",
     re.I,
 )
 """Identifiers, secrets and choices of the moment: true today, and nothing to keep."""
+
+DANGLING = re.compile(
+    r"^\s*(?:(?:\w+ing|to\s+\w+|of|with|within|in|about|for|when)\s+){0,2}(?:them|it|those|these|this|that|him|her|his|here|there|you|your)\b",
+    re.I,
+)
+"""What follows the beginning points at something said elsewhere: it would not stand alone."""
 
 FOREIGN = re.compile(
     r"^(?:ich\s+(?:bin\s+(?:(?:ein[e]?\s+)?(?:strenge\w*\s+)?(?:vegetarier|veganer|allergisch|diabetiker|lehrer|arzt|ärztin|student)\w*)|"

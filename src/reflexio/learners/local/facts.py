@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reflexio.learners.local.fact_cues import AFFECTED, CUES, FOREIGN, PASSING, TELLING
+from reflexio.learners.local.fact_cues import AFFECTED, CUES, DANGLING, FOREIGN, PASSING, TELLING
 from reflexio.learners.local.persons import of_the_user
 from reflexio.learners.local.sentences import MASK, Sentence
 
@@ -24,9 +24,10 @@ _LEAD_IN = re.compile(
 )
 # A new clause begins where the speaker speaks of themselves again, or turns to something else.
 _BREAK = re.compile(
-    r"(?:\s*[;]|\s+[-–—]{1,2}|,)\s+(?:(?:and|but|so|although|though|because|since|as|while|yet|plus|which\s+is\s+why|"
+    r"\s+[-–—]{1,2}\s+|(?:\s*[;]|,)\s+(?:(?:and|but|so|although|though|because|since|as|while|yet|plus|which\s+is\s+why|"
     r"(?:just|much)?\s*like\s+how)\s+)?(?=(?:I|my)\b)"
     r"|\s+(?:but|because|since|although|though|while|whereas|so|as|just\s+like\s+how|like\s+how|and)\s+(?=(?:I|I['’]\w+)\s)"
+    r"|\s+of\s+how\s+(?=I\b)|,\s+(?=(?:it|they|he|she|that|this)(?:['’]\w+)?\s)"
     r"|,?\s+but\s+|,\s+so\s+(?!much\b)|;\s+|,\s+though\b|,\s+(?:and|or)\s+(?=(?:do|can|could|would|what|how|are|is)\s)"
     r"|,\s+(?=(?:any|do|can|could|would|what|how|which|where|is|are)\s)"
 )
@@ -59,7 +60,7 @@ def _fact(sentence: Sentence, start: int, end: int) -> Fact | None:
     if MASK in own or PASSING.search(own) or len(re.findall(r"\w+", words)) < FEWEST_WORDS or _is_asked(sentence, end):
         return None
     for cue in CUES:
-        if cue.begins.match(own):
+        if (begun := cue.begins.match(own)) and not DANGLING.match(own[begun.end() :]):
             return Fact(cue.about, cue.weight, of_the_user(words), sentence)
     if AFFECTED.match(own):
         return Fact("health", 0.9, of_the_user(words), sentence)

@@ -11,7 +11,7 @@ _SPANS = (
      r"(?:on|this)\s+(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)|in\s+(?:a\s+few|two|three|\d)\s+days|nächste\s+woche|"
      r"la\s+semaine\s+prochaine|la\s+próxima\s+semana"),
     (Live.ONE_MONTH, r"this\s+month|next\s+month|in\s+(?:a\s+(?:few|couple\s+of)|two|three|\d+)\s+weeks|for\s+a\s+few\s+weeks|temporarily|"
-     r"for\s+now|upcoming\s+(?:trip|exam|meeting|event)"),
+     r"for\s+now|(?:really|very|so)\s+sick|has\s+the\s+flu|in\s+hospital|upcoming\s+(?:trip|exam|meeting|event)"),
     (Live.ONE_QUARTER, r"this\s+(?:quarter|season|semester|term|summer|winter|spring|autumn|fall)|next\s+(?:quarter|season|semester|term|"
      r"summer|winter|spring|autumn|fall)|in\s+(?:a\s+few|two|three|\d)\s+months"),
     (Live.ONE_YEAR, r"this\s+year|next\s+year|by\s+the\s+end\s+of\s+the\s+year|these\s+days|currently|lately"),

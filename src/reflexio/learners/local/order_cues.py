@@ -21,6 +21,11 @@ REJECTING = re.compile(
 )
 """At the beginning of what a user says after an answer: they do not accept it."""
 
+PLAIN_NO = re.compile(r"^(?:(?:um+|uh|hmm+|oh|well|ok(?:ay)?)[\s,]+)*(?:no+|nope|nein|non)\b", re.I)
+"""Turns an answer down, unless it answers a question."""
+ABIDING = re.compile(r"\b(?:always|never|ever|every|any|anything|again|from\s+now|future)\b", re.I)
+"""Words by which an order outlives the moment."""
+
 FAILED = re.compile(
     r"\b(?:(?:doesn['’]t|didn['’]t|does\s+not|did\s+not|isn['’]t|is\s+not|still\s+not|not)\s+(?:work|working|help|helping|compile|run|load|there)|"
     r"same\s+(?:error|problem|issue|result)|still\s+(?:get|getting|see|seeing|broken|fails?|failing|happens|not)|"
@@ -31,11 +36,11 @@ FAILED = re.compile(
 
 WORKED = re.compile(
     r"\b(?:(?:that|this|it|which|the\s+\w+(?:\s+\w+)?)\s+(?:finally\s+|really\s+|actually\s+|totally\s+|now\s+|just\s+)?"
-    r"(?:worked|works\s+now|works|did\s+(?:it|the\s+trick)|does\s+the\s+trick|fixed\s+(?:it|the|that|my)|solved\s+(?:it|the|that|my)|helped\s+me\s+fix)|"
-    r"(?:problem|issue)\s+(?:is\s+)?solved|found\s+it|working\s+now|it['’]s\s+(?:fixed|working|solved)|"
-    r"that['’]s\s+(?:exactly\s+)?(?:it|what\s+i\s+(?:needed|wanted|meant|was\s+looking\s+for))|"
-    r"(?:das|jetzt)\s+(?:hat\s+)?(?:geklappt|funktioniert|geht\s+es)|(?:ya\s+)?funcion[aóa]|ça\s+marche|ça\s+a\s+marché)\b"
-    r"(?!\s+(?:for\s+(?:a|the|\d)|until|fine\s+before|but|like|out))",
+    r"(?:worked|works\s+now|did\s+(?:it|the\s+trick)|does\s+the\s+trick|fixed\s+(?:it|the|that|my)|solved\s+(?:it|the|that|my))|"
+    r"it\s+(?:finally\s+|now\s+)?works|(?:problem|issue)\s+(?:is\s+)?solved|^found\s+it(?=\s*[.!,]|\s*$)|working\s+now|"
+    r"it['’]s\s+(?:fixed|working|solved)|that['’]s\s+exactly\s+what\s+i\s+(?:needed|wanted|meant|was\s+looking\s+for)|"
+    r"(?:das|jetzt)\s+(?:hat\s+)?(?:geklappt|funktioniert|geht\s+es)|(?:ya\s+)?funcion[aó]|ça\s+marche|ça\s+a\s+marché)(?!\w)"
+    r"(?!\s+(?:for\s+(?:a|the|\d)|until|fine\s+before|but|like|out|on\s+me))",
     re.I,
 )
 """The user says that it worked: an outcome, not a courtesy."""
@@ -45,13 +50,13 @@ NOT_YET = re.compile(
 
 STANDING = re.compile(
     r"^(?:from\s+now\s+on|going\s+forward|in\s+(?:the\s+)?future|for\s+(?:the\s+)?future\s+(?:reference|answers?|replies)|next\s+time|"
-    r"from\s+here\s+on|henceforth|every\s+time|each\s+time|as\s+a\s+rule|by\s+default|in\s+general|for\s+all\s+(?:future\s+)?\w+|"
+    r"from\s+here\s+on|henceforth|every\s+time|each\s+time|as\s+a\s+rule|by\s+default|in\s+general|for\s+all\s+future\s+\w+|"
     r"ab\s+(?:jetzt|sofort)|in\s+zukunft|künftig|a\s+partir\s+de\s+ahora|de\s+ahora\s+en\s+adelante|en\s+el\s+futuro|"
     r"à\s+partir\s+de\s+maintenant|désormais|dorénavant|à\s+l['’]avenir)\b[\s,:]*",
     re.I,
 )
 STANDING_AT_THE_END = re.compile(
-    r"[\s,]+(?:from\s+now\s+on|going\s+forward|in\s+(?:the\s+)?future|next\s+time|again|ever\s+again|every\s+time|each\s+time|from\s+here\s+on)[.!]*$",
+    r"[\s,]+(?:from\s+now\s+on|going\s+forward|in\s+(?:the\s+)?future|next\s+time|every\s+time|each\s+time|from\s+here\s+on)[.!]*$",
     re.I,
 )
 
@@ -68,18 +73,32 @@ TOLD = re.compile(
     r"(?:that\s+(?=you\b)|not\s+to\s+|to\s+)?|"
     r"(?:i\s+(?:want|need|would\s+like|expect)|i['’]d\s+like)\s+you\s+to\s+(?:always\s+)?|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?(?=(?:always|never|stop|not)\b)|"
-    r"you\s+(?:should|must|need\s+to|have\s+to|ought\s+to)\s+(?:always\s+|really\s+)?(?!(?:have|know|see|be\s+able|try|check\s+out|come|visit|watch|meet)\b)|"
     r"(?:please\s+)?remember\s+to\s+|keep\s+in\s+mind\s+(?:that\s+)?(?:to\s+)?|be\s+sure\s+to\s+)",
     re.I,
 )
 """What stands between a user and the order that follows."""
 
+ADVISED = re.compile(
+    r"^you\s+(?:should|must|need\s+to|have\s+to|ought\s+to)\s+(?:always\s+|really\s+)?"
+    r"(?!(?:have|know|see|be\s+able|try|check\s+out|come|visit|watch|meet)\b)",
+    re.I,
+)
+"""An order only where an answer was turned down; among friends it is advice."""
+
 _NEVER_MIND = (
     r"worry|know|think|mind|get\s+me\s+wrong|be\s+(?:sorry|silly|shy)|forget|have|understand|see|believe|remember|want|need|like|care|"
     r"mention\s+it|ask|bother|hesitate|you\b|we\b|they\b|let\s+(?:me|it)"
 )
+ENCOURAGING = re.compile(
+    r"\b(?:give\s+up|quit(?!\s+(?:the|it|this|my|a)\b)|miss\s+a\s+beat|(?:bring|get|drag)\s+you\s+down|let\s+(?:any|no)\w*\s+stop|be\s+(?:scared|afraid|discouraged|so\s+hard|too\s+hard|sad)|get\s+discouraged|"
+    r"lose\s+(?:hope|faith)|stop\s+(?:believing|dreaming|trying)|your\s+(?:dreams?|heart|passion|head\s+up)|believe\s+in\s+yourself|always\s+here|"
+    r"take\s+care|stay\s+(?:strong|positive|safe)|keep\s+(?:going|it\s+up|up\s+the)|do\s+it$|have\s+(?:fun|a\s+good)|good\s+luck|"
+    r"say\s+never|miss\s+out)\b",
+    re.I,
+)
+"""Good wishes have the form of orders."""
 ORDER = re.compile(
-    rf"^(?:always\s+(?!been\b|a\s|nice|good|great|the\s|happy)\w+|never\s+(?!mind|been|heard|had|seen|tried|thought|knew|again|a\s)\w+|"
+    rf"^(?:always\s+(?!been\b|a\s|nice|good|great|the\s|happy|here\b|\w+ing\b)\w+|never\s+(?!mind|been|heard|had|seen|tried|thought|knew|again|a\s)\w+|"
     rf"(?:do\s+not|don['’]t)\s+(?:ever\s+|always\s+)?(?!(?:{_NEVER_MIND})\b)\w+|stop\s+(?!by\b|at\b|there|in\b)\w+ing\b|avoid\s+\w+ing\b|"
     r"make\s+sure\s+(?:to|you|that|it|the)\s|refrain\s+from|quit\s+\w+ing\b|"
     r"immer\s|nie(?:mals)?\s|nicht\s|kein[e]?\s|(?:siempre|nunca)\s|no\s+(?:uses|hagas|pongas|escribas|me)\s|(?:toujours|jamais)\s|"
@@ -107,9 +126,7 @@ SHOULD = re.compile(
     re.I,
 )
 """How a thing should be: "it should be in euros"."""
-MEANT = re.compile(
-    r"^i\s+(?:meant|asked\s+for|said|wanted|(?:already\s+)?told\s+you)\s+(?:that\s+)?(?!no\b|so\b)", re.I
-)
+MEANT = re.compile(r"^i\s+(?:meant|asked\s+for|said|(?:already\s+)?told\s+you)\s+(?:that\s+)?(?!no\b|so\b)", re.I)
 NOT_BUT = re.compile(r"^(?:not\s+.{2,60}?,\s*(?:but\s+)?\S|(?:it|that|this)['’]s\s+\S.{1,60},\s*not\s)", re.I)
 SHOULD_HAVE = re.compile(
     r"^you\s+(?:should(?:n['’]t|\s+not)?\s+have|were\s+supposed\s+to|forgot(?:\s+to)?|missed|didn['’]t|did\s+not)\s+",
@@ -117,7 +134,7 @@ SHOULD_HAVE = re.compile(
 )
 
 CONDITION_FIRST = re.compile(
-    r"^(?:(?:when(?:ever)?|if|every\s+time|each\s+time|any\s+time)\s+(?P<when>(?:i|you|we|someone|a|an|the|there)\b[^,]{3,120})),\s*"
+    r"^(?:(?:when(?:ever)?|if|every\s+time|each\s+time|any\s+time)\s+(?P<when>(?!i\s+(?:can|could|have|had|was|were|am|do|don['’]t)\b)(?:i|you|we|someone|a|an|the|there)\b[^,]{3,120})),\s*"
     r"(?:then\s+)?(?:please\s+)?(?P<then>.+)$",
     re.I | re.S,
 )

@@ -9,6 +9,8 @@ from reflexio.learners.local.persons import of_the_user, to_the_agent
 from reflexio.learners.local.sentences import MASK, Sentence, spoken
 from reflexio.models.learned import Turn
 
+QUESTION_AT_THE_END = 250
+
 
 @dataclass(frozen=True)
 class Order:
@@ -29,6 +31,7 @@ class Words:
     text: str
     rejected: bool = False  # the user turns an answer down
     stands: bool = False  # "from now on", "next time", "whenever"
+    opened: bool = False  # it begins with that
     told: bool = False  # "I told you to", "you should"
     negated: bool = False  # "I asked you not to"
     trigger: str = ""
@@ -39,12 +42,16 @@ class Words:
 
 def orders(turns: Sequence[Turn], place: int) -> Iterator[Order]:
     """What one turn of the user orders, given what went before."""
-    rejected = False
-    after_answer = any(turn.role == "agent" for turn in turns[:place])
+    answer = next((turn.content.rstrip() for turn in reversed(turns[:place]) if turn.role == "agent"), "")
+    asked = "?" in answer[-QUESTION_AT_THE_END:]
+    rejected = refused = False
     for sentence in spoken(turns[place]):
-        rejected = rejected or (after_answer and bool(cues.REJECTING.match(sentence.own)))
+        says_no = bool(cues.PLAIN_NO.match(sentence.own))
+        refused = refused or (asked and says_no)
+        rejected = rejected or bool(answer and cues.REJECTING.match(sentence.own) and not (asked and says_no))
         found = _order(sentence, rejected=rejected)
-        if found:
+        # "No, don't book it" answers the question; "No, never book it" is meant for the next time, too.
+        if found and not (refused and not found.trigger and not cues.ABIDING.search(sentence.own)):
             yield found
 
 
@@ -68,9 +75,10 @@ def _order(sentence: Sentence, *, rejected: bool) -> Order | None:
 def _unwrapped(words: Words) -> Words:
     words = words.without(cues.LEAD_IN.match(words.own))
     stands = cues.STANDING.match(words.own)
-    words = replace(words.without(stands), stands=bool(stands or cues.STANDING_AT_THE_END.search(words.own)))
+    at_the_end = cues.STANDING_AT_THE_END.search(words.own)
+    words = replace(words.without(stands), stands=bool(stands or at_the_end), opened=bool(stands))
     words = _conditional(words)
-    told = cues.TOLD.match(words.own)
+    told = cues.TOLD.match(words.own) or ((words.rejected or words.stands) and cues.ADVISED.match(words.own)) or None
     return replace(
         words.without(told), told=bool(told), negated=bool(told and told.group().rstrip().lower().endswith(" not to"))
     )
@@ -79,9 +87,11 @@ def _unwrapped(words: Words) -> Words:
 def _conditional(words: Words) -> Words:
     """ "When I ask for code, …" says itself when it holds, and so holds from now on."""
     found = cues.CONDITION_FIRST.match(words.own) or cues.CONDITION_LAST.match(words.own)
-    if not found or not (
-        cues.ORDER.match(found["then"]) or cues.IMPERATIVE.match(found["then"]) or cues.TOLD.match(found["then"])
-    ):
+    if not found:
+        return words
+    if found.re is cues.CONDITION_LAST and not (words.stands or cues.ORDER.match(found["then"])):
+        return words
+    if not (cues.ORDER.match(found["then"]) or cues.IMPERATIVE.match(found["then"]) or cues.TOLD.match(found["then"])):
         return words
     (start, end), (first, last) = found.span("when"), found.span("then")
     trigger = of_the_user(words.text[start:end]).rstrip(".")
@@ -91,8 +101,10 @@ def _conditional(words: Words) -> Words:
 def _worded(words: Words) -> str:
     """The instruction, or nothing when the words are no order."""
     own, text = words.own, words.text
+    if cues.ENCOURAGING.search(own):
+        return ""
     is_order = cues.ORDER.match(own) or ((words.rejected or words.stands or words.told) and cues.IMPERATIVE.match(own))
-    if is_order or (words.stands and not cues.STATEMENT.match(own)):
+    if is_order or (words.opened and not cues.STATEMENT.match(own)):
         return f"Do as the user said: “{text}”." if cues.FOREIGN.search(text) else to_the_agent(text)
     if not (words.rejected or words.stands):
         return ""

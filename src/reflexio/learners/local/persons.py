@@ -59,6 +59,8 @@ def of_the_user(clause: str) -> str:
         return _sentence(f"{SUBJECT} {_others(_conjugated(text[found.end() :]))}")
     if found := re.match(r"(?:my|our)\s+", text, re.I):
         return _sentence(f"{SUBJECT}'s {_others(text[found.end() :])}")
+    if re.match(r"(?:can't|not (?:really )?(?:a|into))\b", text):
+        return of_the_user(f"I {'am ' if text.startswith('not') else ''}{text}")
     return _sentence(_others(text))
 
 

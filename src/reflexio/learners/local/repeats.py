@@ -21,6 +21,8 @@ _AGAIN = re.compile(
     re.I,
 )
 
+_ANOTHER = re.compile(r"\b(?:other|another|else|different|more|also|too|next|instead|additional)\b", re.I)
+
 
 async def repeated(turns: Sequence[Turn], place: int, embedder: Embedder) -> Finding | None:
     """A playbook from a request that resembles the one before the last answer."""
@@ -58,4 +60,6 @@ def _request_before_the_answer(turns: Sequence[Turn], place: int) -> Sentence | 
 
 
 def _is_asking(now: Sentence, before: Sentence) -> bool:
+    if _ANOTHER.search(now.text):
+        return False
     return now.is_question == before.is_question or bool(_AGAIN.search(now.turn.content))

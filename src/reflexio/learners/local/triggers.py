@@ -70,7 +70,7 @@ def trigger_of(request: Sentence | None) -> str:
         return of_the_user(re.sub(r"^we\b", "I", text, flags=re.I)).rstrip(".")
     if _begins_with_a_verb(text):
         return f"The user asks to {_lower(_theirs(text))}"
-    return f"The user says: {_theirs(text)}"
+    return f"The user {'asks' if request.is_question else 'says'}: {_theirs(text)}"
 
 
 def _is_direct(sentence: Sentence) -> bool:

@@ -116,17 +116,17 @@ CORRECTED = [
     (
         ("Wie spät ist es in Tokio?", "It is 9 pm.", "Nein, bitte immer auf Deutsch antworten."),
         "Do as the user said: “immer auf Deutsch antworten”.",
-        "The user says: Wie spät ist es in Tokio",
+        "The user asks: Wie spät ist es in Tokio",
     ),
     (
         ("¿Cuánto cuesta?", "Ten dollars.", "A partir de ahora, responde en español."),
         "Do as the user said: “responde en español”.",
-        "The user says: ¿Cuánto cuesta",
+        "The user asks: ¿Cuánto cuesta",
     ),
     (
         ("Quel temps fait-il ?", "Sunny.", "Désormais, réponds en français."),
         "Do as the user said: “réponds en français”.",
-        "The user says: Quel temps fait-il",
+        "The user asks: Quel temps fait-il",
     ),
 ]
 
