@@ -84,13 +84,12 @@ CUES = (
         rf"go|have|keep|feel|seek|value|respond|work|lean)",
         r"I\s+(?:always\s+)?make\s+sure\s+to\s+(?:use|bring|buy|choose|eat|avoid|pick)",
         r"my\s+(?:(?:all[- ]time|absolute|personal)\s+)?(?:favou?rite|preferred|go-to)\s+[^,.;!?]{2,60}?\s+(?:is|are)",
-        r"I(?:['’]d|\s+would)\s+(?:much\s+)?rather(?!\s+not)",
     ),
     _cue(
         "liking",
         0.55,
         rf"I\s+(?!would|['’]d){_ADV}(?:love|like|enjoy|value)\s+(?!that\b|the\s+(?:idea|sound|suggestion)|your\b|it\b|this\b|"
-        r"those\b|these\b|to\s+(?:know|hear|see|learn|get|book|ask)\b|how\b)",
+        r"those\b|these\b|the\b|their\b|his\b|her\b|to\s*(?:[.!,]|$)|to\s+(?:know|hear|see|learn|get|book|ask)\b|how\b)",
         rf"{_BE}{_ADV}(?:into|passionate\s+about|obsessed\s+with|fond\s+of|keen\s+on)",
         r"I(?:['’]ve|\s+have)\s+(?:always\s+)(?:loved|liked|enjoyed|preferred|hated|avoided|wanted|been\s+(?:fascinated|into|drawn))",
     ),
@@ -118,7 +117,7 @@ CUES = (
         r"occupation|nationality|blood\s+type|shoe\s+size|time\s*zone)\s+(?:is|are)",
         r"my\s+(?:wife|husband|partner|son|daughter|kids?|children|dog|cat|mother|father|mom|dad|brother|sister|girlfriend|"
         r"boyfriend|boss|team|company|pet|baby)(?:\s+\w+)?\s+(?:is|are|has|have|works?|lives?|loves?|hates?|can['’]t|prefers?)"
-        r"(?!\s+(?:been|asking|coming|going|always\s+asking))",
+        r"(?!\s+(?:been|asking|coming|going|getting|doing|(?:so\s+|really\s+|very\s+)?excited|so\s+(?:much|happy)|always\s+asking))",
         r"I\s+speak\s+(?=(?-i:[A-Z]))",
         r"I\s+have\s+(?:an?|two|three|four|five|\d+)\s+(?:\w+\s+){0,3}(?:kids?|children|sons?|daughters?|dogs?|cats?|pets?|"
         r"rabbits?|horses?|birds?|parrots?|toddlers?|teenagers?|siblings?|brothers?|sisters?|grandchildren|cars?|trucks?)",
@@ -129,7 +128,7 @@ CUES = (
         "goal",
         0.5,
         r"my\s+(?:\w+\s+){0,2}(?:goal|dream|plan|ambition)\s+(?:is|has)",
-        rf"{_BE}(?:currently\s+)?(?:training\s+for|saving\s+(?:up\s+)?for|learning\s+(?!more\b|about\b|a\s+lot\b)|studying\s+(?:for|to)|"
+        rf"{_BE}(?:currently\s+)?(?:training\s+for|saving\s+(?:up\s+)?for|learning\s+(?!more\b|about\b|a\s+(?:lot|ton)\b)|studying\s+(?:for|to)|"
         r"preparing\s+for|working\s+towards?|getting\s+married|moving\s+to|expecting|pregnant)",
         r"I(?:['’]m|\s+am)\s+(?:planning\s+(?:on|to\s+(?:move|visit|travel|retire|buy|start|run|get))|flying|travell?ing|leaving|"
         r"going\s+on\s+(?:a\s+)?(?:holiday|vacation|trip|leave))",
@@ -139,7 +138,7 @@ CUES = (
 TELLING = (
     (
         re.compile(
-            r"(?:^|[,;!?–-]\s*|\byears\s+|\bworking\s+|\bjob\s+)as\s+(an?\s+(?!result|matter|consequence|whole|side|bonus|rule|general)[^,.!?;:]{3,60}),",
+            r"(?:^|[,;!?–-]\s*|\byears\s+|\bworking\s+)as\s+(an?\s+(?!result|matter|consequence|whole|side|bonus|rule|general)[^,.!?;:]{3,60}),",
             re.I,
         ),
         "identity",
@@ -169,6 +168,7 @@ PASSING = re.compile(
     r"passport|flight|invoice|login|e-?mail|password|pin)\b[^,.]{0,30}\b(?:is|are|number|id)\b|user\s*id|social\s+security|"
     r"api[_ -]?keys?|passwords?)\b"
     r"|\b(?:that\s+one|the\s+(?:first|second|third|last|other|next)\s+(?:one|option|suggestion)|option\s+\w\b|this\s+one)\b"
+    r"|\d(?:[ -]?\d){5,}|\b(?:new|frequent|long-?time|loyal)\s+customer\b"
     r"|\binstead\W*$|\b(?:for|of)\s+(?:this|the)\s+(?:payment|booking|reservation|order|trip|flight|return|change|upgrade)\b|\bsame\s+day\b"
     r"|\bmy\s+original\b|\bthat\s+(?:time|date|flight|option|day)\b|\bif\s+it['’]s\b"
     r"|\b(?:like|love|prefer)\s+(?:(?:all|both)\s+)?(?:of\s+)?(?:the|your|these|those)\s+(?:[\w-]+\s+){0,5}?(?:ideas?|suggestions?|way|tips?|recommendations?|"

@@ -29,7 +29,9 @@ _BREAK = re.compile(
     r"|\s+(?:but|because|since|although|though|while|whereas|so|as|just\s+like\s+how|like\s+how|and)\s+(?=(?:I|I['’]\w+)\s)"
     r"|\s+of\s+how\s+(?=I\b)|,\s+(?=(?:it|they|he|she|that|this)(?:['’]\w+)?\s)"
     r"|,?\s+but\s+|,\s+so\s+(?!much\b)|;\s+|,\s+though\b|,\s+(?:and|or)\s+(?=(?:do|can|could|would|what|how|are|is)\s)"
-    r"|,\s+(?=(?:any|do|can|could|would|what|how|which|where|is|are)\s)"
+    r"|,?\s+please\s+|,\s+(?=(?:any|do|can|could|would|what|how|which|where|is|are)\s)"
+    r"|\s+and\s+(?=(?:the|you|it|my|we|attempted|tried|wanted|started|noticed|would|want|wanna|need|i['’]\w+)\s)",
+    re.I,
 )
 
 

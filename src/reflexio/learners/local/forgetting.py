@@ -1,9 +1,12 @@
 """Requests to forget."""
 
+import re
+
 from reflexio.learners.local.order_cues import FORGET, LEAD_IN, NOT_FORGOTTEN
 from reflexio.learners.local.persons import of_the_user
 from reflexio.learners.local.sentences import Sentence
 
+_NOTHING_NAMED = re.compile(r"(?:what|how|to|it|this|these|those|why|who)\b", re.I)
 EVERYTHING = "everything about the user"
 
 
@@ -16,6 +19,8 @@ def to_forget(sentence: Sentence) -> str:
         return ""
     group = next(name for name, words in found.groupdict().items() if words)
     what = text[found.start(group) : found.end(group)].strip()
+    if _NOTHING_NAMED.match(what):
+        return ""
     if what.lower() in {"me", "about me", "i", "everything", "everything about me"}:
         return EVERYTHING
     return of_the_user(what).rstrip(".")

@@ -26,6 +26,9 @@ PLAIN_NO = re.compile(r"^(?:(?:um+|uh|hmm+|oh|well|ok(?:ay)?)[\s,]+)*(?:no+|nope
 ABIDING = re.compile(r"\b(?:always|never|ever|every|any|anything|again|from\s+now|future)\b", re.I)
 """Words by which an order outlives the moment."""
 
+TASK = re.compile(r"(?:make\s+sure|stop)\b", re.I)
+"""Without an answer before it, a task like any other."""
+
 FAILED = re.compile(
     r"\b(?:(?:doesn['’]t|didn['’]t|does\s+not|did\s+not|isn['’]t|is\s+not|still\s+not|not)\s+(?:work|working|help|helping|compile|run|load|there)|"
     r"same\s+(?:error|problem|issue|result)|still\s+(?:get|getting|see|seeing|broken|fails?|failing|happens|not)|"
@@ -71,7 +74,6 @@ LEAD_IN = re.compile(
 TOLD = re.compile(
     r"^(?:i(?:['’]ve|\s+have)?\s+(?:already\s+|just\s+|specifically\s+)?(?:told|asked|reminded)\s+you\s+(?:(?:before|already|twice|many\s+times)\s+)?"
     r"(?:that\s+(?=you\b)|not\s+to\s+|to\s+)?|"
-    r"(?:i\s+(?:want|need|would\s+like|expect)|i['’]d\s+like)\s+you\s+to\s+(?:always\s+)?|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?(?=(?:always|never|stop|not)\b)|"
     r"(?:please\s+)?remember\s+to\s+|keep\s+in\s+mind\s+(?:that\s+)?(?:to\s+)?|be\s+sure\s+to\s+)",
     re.I,
@@ -79,7 +81,7 @@ TOLD = re.compile(
 """What stands between a user and the order that follows."""
 
 ADVISED = re.compile(
-    r"^you\s+(?:should|must|need\s+to|have\s+to|ought\s+to)\s+(?:always\s+|really\s+)?"
+    r"^(?:(?:i\s+(?:want|need|would\s+like|expect)|i['’]d\s+like)\s+you\s+to|you\s+(?:should|must|need\s+to|have\s+to|ought\s+to))\s+(?:really\s+)?"
     r"(?!(?:have|know|see|be\s+able|try|check\s+out|come|visit|watch|meet)\b)",
     re.I,
 )
@@ -87,7 +89,7 @@ ADVISED = re.compile(
 
 _NEVER_MIND = (
     r"worry|know|think|mind|get\s+me\s+wrong|be\s+(?:sorry|silly|shy)|forget|have|understand|see|believe|remember|want|need|like|care|"
-    r"mention\s+it|ask|bother|hesitate|you\b|we\b|they\b|let\s+(?:me|it)"
+    r"mention\s+it|ask|bother|hesitate|feel|seem|really|even|you\b|we\b|they\b|let\s+(?:me|it)"
 )
 ENCOURAGING = re.compile(
     r"\b(?:give\s+up|quit(?!\s+(?:the|it|this|my|a)\b)|miss\s+a\s+beat|(?:bring|get|drag)\s+you\s+down|let\s+(?:any|no)\w*\s+stop|be\s+(?:scared|afraid|discouraged|so\s+hard|too\s+hard|sad)|get\s+discouraged|"
@@ -98,7 +100,7 @@ ENCOURAGING = re.compile(
 )
 """Good wishes have the form of orders."""
 ORDER = re.compile(
-    rf"^(?:always\s+(?!been\b|a\s|nice|good|great|the\s|happy|here\b|\w+ing\b)\w+|never\s+(?!mind|been|heard|had|seen|tried|thought|knew|again|a\s)\w+|"
+    rf"^(?:always\s+(?!been\b|a\s|nice|good|great|the\s|happy|here\b|up\b|down\b|in\b|on\b|\w+ing\b)\w+|never\s+(?!mind|been|heard|had|seen|tried|thought|knew|again|a\s|saw|got|did|was|were|felt|expected|imagined|too\b|i\b|received)\w+|"
     rf"(?:do\s+not|don['’]t)\s+(?:ever\s+|always\s+)?(?!(?:{_NEVER_MIND})\b)\w+|stop\s+(?!by\b|at\b|there|in\b)\w+ing\b|avoid\s+\w+ing\b|"
     r"make\s+sure\s+(?:to|you|that|it|the)\s|refrain\s+from|quit\s+\w+ing\b|"
     r"immer\s|nie(?:mals)?\s|nicht\s|kein[e]?\s|(?:siempre|nunca)\s|no\s+(?:uses|hagas|pongas|escribas|me)\s|(?:toujours|jamais)\s|"
@@ -110,7 +112,7 @@ ORDER = re.compile(
 IMPERATIVE = re.compile(
     r"^(?:use|give|show|write|answer|reply|respond|send|put|add|include|keep|call|check|ask|say|explain|list|start|begin|end|return|"
     r"format|convert|round|sort|skip|leave|remove|drop|limit|stick|refer|link|cite|quote|mention|confirm|verify|run|try|read|look|"
-    r"search|book|order|schedule|tell|speak|talk|translate|spell|name|import|test|deploy|commit|set|turn|switch|make|do|be|take|get|"
+    r"search|book|order|schedule|tell|speak|talk|translate|spell|name|import|test|deploy|commit|set|turn|switch|make|do(?!\s+(?:i|you|we|they)\b)|be|take|get|"
     r"go|open|only|provide|offer|escalate|apply|charge|refund|wait|double-check|follow|focus|quote|address|count|calculate|exclude|"
     r"prefer|assume|default|handle|delete|clean|clear|restart|reset|reboot|update|upgrade|unplug|plug|press|hold|uninstall|reinstall|"
     r"enable|disable|select|choose|enter|copy|paste|edit|save|close|download|log|contact|create|connect|disconnect|tap|click|insert|point|"
@@ -128,10 +130,14 @@ SHOULD = re.compile(
 """How a thing should be: "it should be in euros"."""
 MEANT = re.compile(r"^i\s+(?:meant|asked\s+for|said|(?:already\s+)?told\s+you)\s+(?:that\s+)?(?!no\b|so\b)", re.I)
 NOT_BUT = re.compile(r"^(?:not\s+.{2,60}?,\s*(?:but\s+)?\S|(?:it|that|this)['’]s\s+\S.{1,60},\s*not\s)", re.I)
-SHOULD_HAVE = re.compile(
-    r"^you\s+(?:should(?:n['’]t|\s+not)?\s+have|were\s+supposed\s+to|forgot(?:\s+to)?|missed|didn['’]t|did\s+not)\s+",
-    re.I,
+REPROACHES = (
+    (re.compile(r"^you\s+(?:forgot|failed|neglected|were\s+supposed)\s+to\s+", re.I), "be sure to "),
+    (re.compile(r"^you\s+(?:didn['’]t|did\s+not)\s+(?!have\b|know\b|need\b|mean\b)", re.I), "be sure to "),
+    (re.compile(r"^you\s+(?:forgot|missed|left\s+out|ignored|omitted)\s+", re.I), "do not leave out "),
+    (re.compile(r"^you\s+keep\s+(?:on\s+)?(?=\w+ing\b)", re.I), "stop "),
+    (re.compile(r"^you\s+(?=should(?:n['’]t|\s+not)?\s+have\b)", re.I), "the agent "),
 )
+"""What the agent is blamed for, and how the instruction begins that avoids it."""
 
 CONDITION_FIRST = re.compile(
     r"^(?:(?:when(?:ever)?|if|every\s+time|each\s+time|any\s+time)\s+(?P<when>(?!i\s+(?:can|could|have|had|was|were|am|do|don['’]t)\b)(?:i|you|we|someone|a|an|the|there)\b[^,]{3,120})),\s*"

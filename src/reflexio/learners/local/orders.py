@@ -50,6 +50,8 @@ def orders(turns: Sequence[Turn], place: int) -> Iterator[Order]:
         refused = refused or (asked and says_no)
         rejected = rejected or bool(answer and cues.REJECTING.match(sentence.own) and not (asked and says_no))
         found = _order(sentence, rejected=rejected)
+        if found and not answer and cues.TASK.match(found.content) and not cues.ABIDING.search(sentence.own):
+            continue
         # "No, don't book it" answers the question; "No, never book it" is meant for the next time, too.
         if found and not (refused and not found.trigger and not cues.ABIDING.search(sentence.own)):
             yield found
@@ -78,10 +80,15 @@ def _unwrapped(words: Words) -> Words:
     at_the_end = cues.STANDING_AT_THE_END.search(words.own)
     words = replace(words.without(stands), stands=bool(stands or at_the_end), opened=bool(stands))
     words = _conditional(words)
-    told = cues.TOLD.match(words.own) or ((words.rejected or words.stands) and cues.ADVISED.match(words.own)) or None
+    told = cues.TOLD.match(words.own) or (_is_meant(words) and cues.ADVISED.match(words.own)) or None
     return replace(
         words.without(told), told=bool(told), negated=bool(told and told.group().rstrip().lower().endswith(" not to"))
     )
+
+
+def _is_meant(words: Words) -> bool:
+    """Whether more is ordered than a task of the moment."""
+    return words.rejected or words.stands or bool(cues.ABIDING.search(words.own))
 
 
 def _conditional(words: Words) -> Words:
@@ -112,8 +119,9 @@ def _worded(words: Words) -> str:
         return to_the_agent(re.sub(r"^(?:it|that|this)\b", "The answer", text, flags=re.I))
     if meant := cues.MEANT.match(own):
         return "Take it as the user meant it: " + to_the_agent(text[meant.end() :])
-    if cues.SHOULD_HAVE.match(own):
-        return of_the_user(re.sub(r"^you\b", "The agent", text, flags=re.I)) + " Do so."
+    for reproach, instead in cues.REPROACHES:
+        if blamed := reproach.match(own):
+            return to_the_agent(instead + text[blamed.end() :])
     if cues.NOT_BUT.match(own):
         return to_the_agent(re.sub(r"^(?:it|that|this)['’]s\b", "The answer is", text, flags=re.I))
     return ""

@@ -61,7 +61,12 @@ def of_the_user(clause: str) -> str:
         return _sentence(f"{SUBJECT}'s {_others(text[found.end() :])}")
     if re.match(r"(?:can't|not (?:really )?(?:a|into))\b", text):
         return of_the_user(f"I {'am ' if text.startswith('not') else ''}{text}")
-    return _sentence(_others(text))
+    return to_the_agent(text)
+
+
+def theirs(text: str) -> str:
+    """Pronouns turned, verbs left: "reset my password" -> "reset their password"."""
+    return _others(_spelt(text)).strip()
 
 
 def to_the_agent(clause: str) -> str:
@@ -74,6 +79,7 @@ def to_the_agent(clause: str) -> str:
 
 
 def _spelt(clause: str) -> str:
+    clause = re.sub(r"(?<![\w.])i(?=['’ ]|$)", "I", clause)
     for contracted, full in _CONTRACTED:
         clause = contracted.sub(full, clause)
     return clause

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from reflexio.learners.local.finding import Finding, quotes
 from reflexio.learners.local.sentences import Sentence
-from reflexio.learners.local.triggers import request_in, trigger_of
+from reflexio.learners.local.triggers import is_request, request_in, trigger_of
 from reflexio.learners.local.words import meaning, shared
 from reflexio.models.learned import Candidate, Turn
 from reflexio.models.learning import Kind
@@ -60,6 +60,6 @@ def _request_before_the_answer(turns: Sequence[Turn], place: int) -> Sentence | 
 
 
 def _is_asking(now: Sentence, before: Sentence) -> bool:
-    if _ANOTHER.search(now.text):
+    if _ANOTHER.search(now.text) or not is_request(before):
         return False
     return now.is_question == before.is_question or bool(_AGAIN.search(now.turn.content))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from reflexio.learners.local.order_cues import FAILED, LEAD_IN, ORDER, REJECTING, SMALL_TALK, STANDING
-from reflexio.learners.local.persons import of_the_user
+from reflexio.learners.local.persons import of_the_user, theirs
 from reflexio.learners.local.sentences import Sentence, spoken
 from reflexio.models.learned import Turn
 
@@ -65,12 +65,16 @@ def trigger_of(request: Sentence | None) -> str:
     text = _core(request.text).rstrip(" ?.!…")[:LONGEST]
     for form, told in _FORMS:
         if found := form.match(text):
-            return "The user " + told.format(_lower(_theirs(found[1])))
+            return "The user " + told.format(_lower(theirs(found[1])))
     if _ASKING.match(text) or re.match(r"(?:I|my|we)\b", text):
         return of_the_user(re.sub(r"^we\b", "I", text, flags=re.I)).rstrip(".")
     if _begins_with_a_verb(text):
-        return f"The user asks to {_lower(_theirs(text))}"
-    return f"The user {'asks' if request.is_question else 'says'}: {_theirs(text)}"
+        return f"The user asks to {_lower(theirs(text))}"
+    return f"The user {'asks' if request.is_question else 'says'}: {theirs(text)}"
+
+
+def is_request(sentence: Sentence) -> bool:
+    return _is_direct(sentence) or bool(_ASKING.match(_core(sentence.own)))
 
 
 def _is_direct(sentence: Sentence) -> bool:
@@ -84,11 +88,6 @@ def _begins_with_a_verb(text: str) -> bool:
 
 def _core(text: str) -> str:
     return _GREETING.sub("", text)
-
-
-def _theirs(text: str) -> str:
-    """Pronouns turned, verbs left: "reset my password" -> "reset their password"."""
-    return of_the_user(f"x {text}")[2:].rstrip(".").strip()
 
 
 def _lower(text: str) -> str:

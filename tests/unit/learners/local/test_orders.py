@@ -70,8 +70,23 @@ CORRECTED = [
     ),
     (
         ("Plan my week in Rome.", "Monday: museum …", "You forgot to include my rest days."),
-        "The agent forgot to include their rest days. Do so.",
+        "Be sure to include the user's rest days.",
         "The user asks to plan their week in Rome",
+    ),
+    (
+        ("Order lunch for the team.", "Ordered.", "You shouldn't have used my private card."),
+        "The agent shouldn't have used the user's private card.",
+        "The user asks to order lunch for the team",
+    ),
+    (
+        ("Explain my bill.", "Sure, great question!", "You keep praising my questions."),
+        "Stop praising the user's questions.",
+        "The user asks to explain their bill",
+    ),
+    (
+        ("Compare the two phones.", "Phone A is blue.", "You missed the battery life."),
+        "Do not leave out the battery life.",
+        "The user asks to compare the two phones",
     ),
     (
         ("Which vaccine do I need?", "None.", "That's incorrect. Always check the destination country first."),
