@@ -45,7 +45,7 @@ def confirmation(turns: Sequence[Turn], place: int) -> Finding | None:
     if said is None or answered is None:
         return None
     approach = _approach(turns[answered])
-    request = _first_request(turns, answered)
+    request = request_before(turns, answered)
     if not approach or request is None:
         return None
     failed = _failed(turns, answered)
@@ -63,10 +63,6 @@ def _last_answer(turns: Sequence[Turn], place: int) -> int | None:
     return next(
         (at for at in range(place - 1, -1, -1) if turns[at].role == "agent" and turns[at].content.strip()), None
     )
-
-
-def _first_request(turns: Sequence[Turn], place: int) -> Sentence | None:
-    return request_before(turns, place)
 
 
 def _approach(turn: Turn) -> list[Sentence]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexio.learners.local.finding import Finding, quotes
-from reflexio.learners.local.sentences import split
+from reflexio.learners.local.sentences import MOST_READ, split
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.learners.local.words import figures, is_negative, meaning
 from reflexio.models.learned import Candidate, Quote, Turn
@@ -49,9 +49,10 @@ async def expert_difference(turns: Sequence[Turn], place: int, embedder: Embedde
 
 async def _added(turn: Turn, embedder: Embedder) -> list[str]:
     points = [each for each in _points(turn.expert_content) if not _is_courtesy(each)]
-    said = _points(turn.content)
-    known = meaning(turn.content)
-    new = [each for each in points if _has_news(each, turn.content, known)]
+    answer = turn.content[:MOST_READ]
+    said = _points(answer)
+    known = meaning(answer)
+    new = [each for each in points if _has_news(each, answer, known)]
     if new and said:
         vectors = await embedder.embed([*new, *said])
         nearest = _nearest(vectors[: len(new)], vectors[len(new) :])

@@ -7,6 +7,7 @@ corrected. So is everything from an attempt to instruct the learner on. Offsets 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reflexio.models.learned import Turn
 
@@ -18,20 +19,22 @@ _QUOTED = re.compile(
     r"```.*?(?:```|\Z)"  # code
     r"|`[^`\n]*`"
     r"|^[ \t]*>.*$"  # a reply that quotes
-    r'|"[^"\n]{1,2000}"|“[^”\n]{1,2000}”|«[^»\n]{1,2000}»|„[^“”\n]{1,2000}[“”]',
+    r'|"[^"\n]{1,600}"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]',
     re.S | re.M,
 )
 _BACKTICKED = re.compile(r"`[^`\n]{1,80}`")
 _HANDED_OVER = re.compile(
-    r"\b(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|improve|polish|shorten|correct|review|"
+    r"\b(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|improve|polish|shorten|correct|"
     r"classify|analy[sz]e|reply to|respond to|comment on|explain|fix|übersetze?|traduce|traduis|here(?:'|’)?s|here is|"
     r"here are|this is|says?|said|wrote|writes|reads?|email|message|letter|text|review|post|lyrics?|poem|transcript|log)"
     r"\b[^:\n.?!]{0,80}:(?=\s)",
     re.I,
 )
 _INJECTED = re.compile(
-    r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your)\b[^.\n]{0,40}"
-    r"\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|output|print|add|note))\b"
+    r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your)\b"
+    r"[^.\n]{0,40}"
+    r"\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|output|"
+    r"print|add|note))\b"
     r"|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|learnings?|user profiles?)\b"
     r"|\bsystem (?:prompt|message|override)\b|\b(?:you are|act as) (?:now )?(?:in )?(?:DAN|developer mode|jailbr\w+)\b"
     r"|</?(?:system|instructions?|assistant|tool)>|\[/?(?:INST|SYSTEM)\]",
@@ -57,13 +60,7 @@ class Sentence:
 
 def spoken(turn: Turn) -> list[Sentence]:
     """What the speaker of a turn says in their own words, sentence by sentence."""
-    text = turn.content[:MOST_READ]
-    own = _masked(text)
-    return [
-        Sentence(turn, text[start:end], own[start:end])
-        for start, end in spans(own)
-        if own[start:end].strip(MASK + " ") and end - start <= LONGEST_SENTENCE
-    ]
+    return [Sentence(turn, text, own) for text, own in _split_speech(turn.content[:MOST_READ])]
 
 
 def split(text: str) -> list[str]:
@@ -78,6 +75,16 @@ def spans(text: str) -> Iterator[tuple[int, int]]:
             yield from _trimmed(text, start, mark.end())
             start = mark.end()
     yield from _trimmed(text, start, len(text))
+
+
+@lru_cache(maxsize=512)  # every rule reads the same turns
+def _split_speech(text: str) -> tuple[tuple[str, str], ...]:
+    own = _masked(text)
+    return tuple(
+        (text[start:end], own[start:end])
+        for start, end in spans(own)
+        if own[start:end].strip(MASK + " ") and end - start <= LONGEST_SENTENCE
+    )
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
