@@ -1,11 +1,11 @@
 """What the user confirmed: the answer that worked, above all when others had failed before it."""
 
-import re
 from collections.abc import Sequence
 
 from reflexio.learners.local.finding import Finding, quotes
 from reflexio.learners.local.order_cues import IMPERATIVE, NOT_YET, WORKED
 from reflexio.learners.local.orders import rejects
+from reflexio.learners.local.phrases import phrase
 from reflexio.learners.local.sentences import Sentence, spoken
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.models.learned import Candidate, Turn
@@ -29,10 +29,9 @@ _ADVICE = (
 )
 
 
-_COURTESY = re.compile(
-    r"\b(?:take\s+your\s+time|let\s+me\s+know|feel\s+free|(?:could|can|would)\s+you\s+(?:please\s+)?(?:provide|confirm|share|tell|give)|"
-    r"please\s+(?:provide|confirm|share|tell|hold|wait|let)|i['’]ll\s+be\s+ready|we\s+can\s+proceed)\b",
-    re.I,
+_COURTESY = phrase(
+    r"\b(take your time|let me know|feel free|(could|can|would) you (please )?(provide|confirm|share|tell|give)|"
+    r"please (provide|confirm|share|tell|hold|wait|let)|i'll be ready|we can proceed)\b",
 )
 
 
@@ -66,7 +65,7 @@ def _last_answer(turns: Sequence[Turn], place: int) -> int | None:
 
 
 def _approach(turn: Turn) -> list[Sentence]:
-    """The part of an answer that says what to do; courtesies and questions back are left out, unless nothing remains."""
+    """The part of an answer that says what to do, without courtesies and questions back."""
     said = [each for each in spoken(turn) if len(each.text.split()) > 3 and not _COURTESY.search(each.own)]
     doing = [each for each in said if IMPERATIVE.match(each.own) or each.own.lower().startswith(_ADVICE)]
     kept: list[Sentence] = []

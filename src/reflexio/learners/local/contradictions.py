@@ -10,9 +10,11 @@ _PLACE = r"(?P<value>[^,.;!?]{2,60})"
 SINGLE_VALUED = tuple(
     re.compile(pattern, re.I)
     for pattern in (
-        rf"\b(?:lives?|living|based|located|resides?|moved|relocated|moving|wohne|vivo|habite)\s+(?:back\s+)?(?:in|to|near|en|à)\s+{_PLACE}",
+        rf"\b(?:lives?|living|based|located|resides?|moved|relocated|moving|wohne|vivo|habite)\s+(?:back\s+)?(?:in|"
+        rf"to|near|en|à)\s+{_PLACE}",
         rf"\b(?:works?|working)\s+(?:as|for|at)\s+{_PLACE}",
-        rf"\b(?P<subject>(?:full |first |last |nick)?name)\s+is\s+{_PLACE}|\bcall the user\s+(?P<value2>[^,.;!?]{{2,40}})",
+        rf"\b(?P<subject>(?:full |first |last |nick)?name)\s+is\s+{_PLACE}|"
+        rf"\bcall the user\s+(?P<value2>[^,.;!?]{{2,40}})",
         rf"\b(?P<subject>(?:favou?rite|preferred|go-to)\s+[^,.;!?]{{2,40}}?)\s+(?:is|are)\s+{_PLACE}",
         rf"\buser's\s+(?P<subject>[\w\s-]{{2,30}}?)\s+(?:is|are)\s+{_PLACE}",
         rf"\bis\s+{_PLACE.replace('[^,.;!?]{2,60}', r'[0-9]{1,3}')}\s+years?\s+old",
@@ -21,7 +23,8 @@ SINGLE_VALUED = tuple(
 )
 """What a person has one of. The newest value is the true one."""
 _PREFERENCE = re.compile(
-    r"\b(?:prefers?|likes?|loves?|enjoys?|wants?|uses?|drinks?|eats?|use|answer|reply|respond|write|speak)\s+(?P<value>[^,.;!?]{2,80})",
+    r"\b(?:prefers?|likes?|loves?|enjoys?|wants?|uses?|drinks?|eats?|use|answer|reply|respond|write|"
+    r"speak)\s+(?P<value>[^,.;!?]{2,80})",
     re.I,
 )
 
@@ -54,7 +57,7 @@ def _another_value(slot: re.Pattern[str], newer: str, older: str) -> str:
 
 
 def _turned_around(newer: str, older: str, similarity: float) -> str:
-    """ "Prefers tea" against "prefers coffee": alike in all but what is preferred. "Tea over coffee" turned around, too."""
+    """ "Prefers tea" against "prefers coffee", and "tea over coffee" against "coffee over tea"."""
     now, then = _PREFERENCE.search(newer), _PREFERENCE.search(older)
     if not (now and then) or similarity < 0.5:
         return ""

@@ -1,12 +1,12 @@
 """What an expert's answer adds to the agent's: the sentences whose substance the agent's answer lacks."""
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reflexio.learners.local.finding import Finding, quotes
+from reflexio.learners.local.phrases import phrase
 from reflexio.learners.local.sentences import MOST_READ, split
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.learners.local.words import figures, is_negative, meaning
@@ -20,13 +20,14 @@ MOSTLY_NEW = 0.6
 MOST_NEW_WORDS = 0.34  # share of words the agent did not use up to which a sentence adds nothing
 LONGEST = 900
 
-_COURTESY = re.compile(
-    r"\b(?:happy\s+to\s+help|glad\s+to|let\s+me\s+know|feel\s+free|hope\s+(?:this|that)\s+helps|thank\s+you|thanks|sorry\s+(?:to|for)|apologi[sz]e|"
-    r"you['’]re\s+welcome|great\s+question|of\s+course|have\s+a\s+(?:great|nice|good)|i\s+understand|don['’]t\s+hesitate|anything\s+else|sure\s+thing|"
-    r"best\s+regards|kind\s+regards|dear\s+\w+)\b",
-    re.I,
+_COURTESY = phrase(
+    r"\b(happy to help|glad to|let me know|feel free|hope (this|that) helps|thank you|thanks|sorry (to|for)|"
+    r"apologi[sz]e|"
+    r"you're welcome|great question|of course|have a (great|nice|good)|i understand|don't hesitate|anything else|"
+    r"sure thing|"
+    r"best regards|kind regards|dear \w+)\b",
 )
-_STEP = re.compile(r"(?:(?<=\s)|^)\(?\d{1,2}[.)]\s+")
+_STEP = phrase(r"((?<=\s)|^)\(?\d{1,2}[.)] ")
 
 
 async def expert_difference(turns: Sequence[Turn], place: int, embedder: Embedder) -> Finding | None:

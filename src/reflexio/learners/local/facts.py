@@ -6,32 +6,32 @@ from dataclasses import dataclass
 
 from reflexio.learners.local.fact_cues import AFFECTED, CUES, DANGLING, FOREIGN, PASSING, TELLING
 from reflexio.learners.local.persons import of_the_user
+from reflexio.learners.local.phrases import phrase
 from reflexio.learners.local.sentences import MASK, Sentence
 
 FEWEST_WORDS = 3  # "I'm vegetarian" counts as three
 
-_LEAD_IN = re.compile(
-    r"^(?:(?:and|but|so|well|also|plus|oh|yes|yeah|no|hi|hello|hey|hmm|ok(?:ay)?|sure|thanks|actually|honestly|personally|"
-    r"besides|anyway|however|remember|please\s+(?:note|remember)|note|fyi|btw|by\s+the\s+way|just\s+so\s+you\s+know|you\s+know|"
-    r"as\s+you\s+know|you\s+should\s+know|i\s+(?:think|guess|mean|must\s+say|should\s+mention|have\s+to\s+(?:say|admit)|admit|"
-    r"realized|forgot\s+to\s+mention)|"
-    r"i(?:['’]ve)?\s+(?:already\s+)?(?:told|said)\s+you(?:\s+that)?|like\s+i\s+said|as\s+i\s+(?:said|mentioned)|to\s+be\s+honest|in\s+general|generally|usually|normally|typically|lately|these\s+days|since\s+then|"
-    r"on\s+(?:another|a\s+different|a\s+related|a\s+side)\s+(?:note|topic)|most\s+of\s+the\s+time|most\s+\w+s|"
-    r"speaking\s+of\s+[^,]{1,60}|for\s+(?:context|me|the\s+record)|when\s+[^,]{1,60}|as\s+for\s+[^,]{1,40}|"
-    r"although|though|because|since|as|while|whereas|like\s+how|just\s+like\s+how|much\s+like\s+how|how|that|"
-    r"in\s+my\s+(?:free|spare)\s+time|as\s+an?\s+[^,]{1,60}|as\s+someone\s+[^,]{1,120})\b[\s,:–-]*)+",
-    re.I,
+_LEAD_IN = phrase(
+    r"^((and|but|so|well|also|plus|oh|yes|yeah|no|hi|hello|hey|hmm|ok(ay)?|sure|thanks|actually|honestly|personally|"
+    r"besides|anyway|however|remember|please (note|remember)|note|fyi|btw|by the way|just so you know|you know|"
+    r"as you know|you should know|i (think|guess|mean|must say|should mention|have to (say|admit)|admit|"
+    r"realized|forgot to mention)|"
+    r"i('ve)? (already )?(told|said) you( that)?|like i said|as i (said|mentioned)|to be honest|in general|"
+    r"generally|usually|normally|typically|lately|these days|since then|"
+    r"on (another|a different|a related|a side) (note|topic)|most of the time|most \w+s|"
+    r"speaking of [^,]{1,60}|for (context|me|the record)|when [^,]{1,60}|as for [^,]{1,40}|"
+    r"although|though|because|since|as|while|whereas|like how|just like how|much like how|how|that|"
+    r"in my (free|spare) time|as an? [^,]{1,60}|as someone [^,]{1,120})\b[\s,:–-]*)+",
 )
 # A new clause begins where the speaker speaks of themselves again, or turns to something else.
-_BREAK = re.compile(
-    r"\s+[-–—]{1,2}\s+|(?:\s*[;]|,)\s+(?:(?:and|but|so|although|though|because|since|as|while|yet|plus|which\s+is\s+why|"
-    r"(?:just|much)?\s*like\s+how)\s+)?(?=(?:I|my)\b)"
-    r"|\s+(?:but|because|since|although|though|while|whereas|so|as|just\s+like\s+how|like\s+how|and)\s+(?=(?:I|I['’]\w+)\s)"
-    r"|\s+of\s+how\s+(?=I\b)|,\s+(?=(?:it|they|he|she|that|this)(?:['’]\w+)?\s)"
-    r"|,?\s+but\s+|,\s+so\s+(?!much\b)|;\s+|,\s+though\b|,\s+(?:and|or)\s+(?=(?:do|can|could|would|what|how|are|is)\s)"
-    r"|,?\s+please\s+|,\s+(?=(?:any|do|can|could|would|what|how|which|where|is|are)\s)"
-    r"|\s+and\s+(?=(?:the|you|it|my|we|attempted|tried|wanted|started|noticed|would|want|wanna|need|i['’]\w+)\s)",
-    re.I,
+_BREAK = phrase(
+    r" [-–—]{1,2} |(\s*[;]|,) ((and|but|so|although|though|because|since|as|while|yet|plus|which is why|"
+    r"(just|much)?\s*like how) )?(?=(I|my)\b)"
+    r"| (but|because|since|although|though|while|whereas|so|as|just like how|like how|and) (?=(I|I'\w+)\s)"
+    r"| of how (?=I\b)|, (?=(it|they|he|she|that|this)('\w+)?\s)"
+    r"|,? but |, so (?!much\b)|; |, though\b|, (and|or) (?=(do|can|could|would|what|how|are|is)\s)"
+    r"|,? please |, (?=(any|do|can|could|would|what|how|which|where|is|are)\s)"
+    r"| and (?=(the|you|it|my|we|attempted|tried|wanted|started|noticed|would|want|wanna|need|i'\w+)\s)",
 )
 
 
@@ -53,7 +53,7 @@ def facts(sentence: Sentence) -> Iterator[Fact]:
             yield found
     for aside, about, weight in TELLING:
         if told := aside.search(sentence.own):
-            words = sentence.text[told.start(1) : told.end(1)]
+            words = sentence.text[told.start("who") : told.end("who")]
             yield Fact(about, weight, of_the_user(f"I am {words}"), sentence)
 
 

@@ -4,11 +4,12 @@ import re
 
 SUBJECT = "The user"
 
-_UNCHANGED = set(
-    "can could will would shall should may might must ought had was did went got saw came took made gave told said felt "
-    "kept left lost met ran sent spent thought began broke brought bought chose fell found grew heard held knew led "
-    "read sat slept spoke stood taught understood wore won wrote used cannot".split()
-)
+_SAME_FOR_ALL = """
+    can could will would shall should may might must ought cannot used had was did went got saw came took made gave
+    told said felt kept left lost met ran sent spent thought began broke brought bought chose fell found grew heard
+    held knew led read sat slept spoke stood taught understood wore won wrote
+"""
+_UNCHANGED = frozenset(_SAME_FOR_ALL.split())
 _IRREGULAR = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
 _ADVERBS = re.compile(
     r"(?:\w+ly|also|always|never|often|sometimes|still|just|even|already|now|then|almost|rather|much|too|both|"
@@ -70,7 +71,7 @@ def theirs(text: str) -> str:
 
 
 def to_the_agent(clause: str) -> str:
-    """What the user tells the agent to do, as an instruction that anybody can read: "call me Bo" -> "Call the user Bo"."""
+    """An order as an instruction that anybody can read: "call me Bo" -> "Call the user Bo"."""
     text = _spelt(clause).strip(" ,;:-–—")
     for word, instead in _SPOKEN_TO:
         text = word.sub(instead, text)

@@ -1,9 +1,9 @@
 """A request made again: the answer in between did not meet it."""
 
-import re
 from collections.abc import Sequence
 
 from reflexio.learners.local.finding import Finding, quotes
+from reflexio.learners.local.phrases import phrase
 from reflexio.learners.local.sentences import Sentence
 from reflexio.learners.local.triggers import is_request, request_in, trigger_of
 from reflexio.learners.local.words import meaning, shared
@@ -15,13 +15,12 @@ SAME_REQUEST = 0.8
 ALMOST = 0.65  # enough when the user says that they ask again
 FEWEST_WORDS = 3
 
-_AGAIN = re.compile(
-    r"\b(?:again|i\s+(?:asked|said|meant)|as\s+i\s+(?:asked|said)|my\s+question\s+(?:was|is)|once\s+more|still|i\s+repeat|noch\s+einmal|"
-    r"otra\s+vez|encore\s+une\s+fois)\b",
-    re.I,
+_AGAIN = phrase(
+    r"\b(again|i (asked|said|meant)|as i (asked|said)|my question (was|is)|once more|still|i repeat|noch einmal|"
+    r"otra vez|encore une fois)\b",
 )
 
-_ANOTHER = re.compile(r"\b(?:other|another|else|different|more|also|too|next|instead|additional)\b", re.I)
+_ANOTHER = phrase(r"\b(other|another|else|different|more|also|too|next|instead|additional)\b")
 
 
 async def repeated(turns: Sequence[Turn], place: int, embedder: Embedder) -> Finding | None:

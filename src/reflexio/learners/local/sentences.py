@@ -26,7 +26,8 @@ _BACKTICKED = re.compile(r"`[^`\n]{1,80}`")
 _HANDED_OVER = re.compile(
     r"\b(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|improve|polish|shorten|correct|"
     r"classify|analy[sz]e|reply to|respond to|comment on|explain|fix|übersetze?|traduce|traduis|here(?:'|’)?s|here is|"
-    r"here are|this is|says?|said|wrote|writes|reads?|email|message|letter|text|review|post|lyrics?|poem|transcript|log)"
+    r"here are|this is|says?|said|wrote|writes|reads?|email|message|letter|text|review|post|lyrics?|poem|transcript|"
+    r"log)"
     r"\b[^:\n.?!]{0,80}:(?=\s)",
     re.I,
 )
@@ -35,7 +36,8 @@ _INJECTED = re.compile(
     r"[^.\n]{0,40}"
     r"\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|output|"
     r"print|add|note))\b"
-    r"|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|learnings?|user profiles?)\b"
+    r"|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|learnings?|"
+    r"user profiles?)\b"
     r"|\bsystem (?:prompt|message|override)\b|\b(?:you are|act as) (?:now )?(?:in )?(?:DAN|developer mode|jailbr\w+)\b"
     r"|</?(?:system|instructions?|assistant|tool)>|\[/?(?:INST|SYSTEM)\]",
     re.I,

@@ -5,32 +5,33 @@ from collections.abc import Sequence
 
 from reflexio.learners.local.order_cues import FAILED, LEAD_IN, ORDER, REJECTING, SMALL_TALK, STANDING
 from reflexio.learners.local.persons import of_the_user, theirs
+from reflexio.learners.local.phrases import phrase
 from reflexio.learners.local.sentences import Sentence, spoken
 from reflexio.models.learned import Turn
 
 ANYTHING = "The user asks for anything"
 LONGEST = 220
 
-_GREETING = re.compile(
-    r"^(?:(?:hi|hello|hey|good\s+(?:morning|evening|afternoon)|thanks|thank\s+you|great|ok(?:ay)?|so|and|also|well|yes|sure|perfect)"
-    r"(?:\s+there|\s+so\s+much|\s+again)?[\s,.!–—-]+)+",
-    re.I,
+_GREETING = phrase(
+    r"^((hi|hello|hey|good (morning|evening|afternoon)|thanks|thank you|great|ok(ay)?|so|and|also|well|yes|sure|"
+    r"perfect)"
+    r"( there| so much| again)?[\s,.!–—-]+)+",
 )
 _FORMS = (
     (
-        re.compile(r"^how\s+(?:do|can|could|should|would|might)\s+(?:i|we|you|one)\s+(.+)", re.I | re.S),
+        phrase(r"^how (do|can|could|should|would|might) (i|we|you|one) (?P<what>.+)", re.S),
         "asks how to {}",
     ),
-    (re.compile(r"^(?:can|could|would|will)\s+you\s+(?:please\s+|also\s+)*(.+)", re.I | re.S), "asks to {}"),
-    (re.compile(r"^(?:please|pls)\s+(.+)", re.I | re.S), "asks to {}"),
-    (re.compile(r"^(?:can|could|may)\s+(?:i|we)\s+(?:please\s+)?(.+)", re.I | re.S), "asks whether they can {}"),
-    (re.compile(r"^((?:what|where|when|why|who|which|how|whose)\b.+)", re.I | re.S), "asks: {}"),
-    (re.compile(r"^((?:is|are|do|does|did|was|were|has|have|should|would|will|any)\b.+)", re.I | re.S), "asks: {}"),
+    (phrase(r"^(can|could|would|will) you (please |also )*(?P<what>.+)", re.S), "asks to {}"),
+    (phrase(r"^(please|pls) (?P<what>.+)", re.S), "asks to {}"),
+    (phrase(r"^(can|could|may) (i|we) (please )?(?P<what>.+)", re.S), "asks whether they can {}"),
+    (phrase(r"^(?P<what>(what|where|when|why|who|which|how|whose)\b.+)", re.S), "asks: {}"),
+    (phrase(r"^(?P<what>(is|are|do|does|did|was|were|has|have|should|would|will|any)\b.+)", re.S), "asks: {}"),
 )
-_ASKING = re.compile(
-    r"^(?:i\s+(?:need|want|would\s+like|have\s+(?:an?|this)\s|can['’]t|cannot|tried)|i['’]d\s+(?:like|love)|i['’]m\s+(?:trying|looking|working|getting|"
-    r"having|planning)|my\s+\w+|we\s+need|help\b|it\s+says)",
-    re.I,
+_ASKING = phrase(
+    r"^(i (need|want|would like|have (an?|this)\s|can't|cannot|tried)|i'd (like|love)|i'm (trying|looking|working|"
+    r"getting|"
+    r"having|planning)|my \w+|we need|help\b|it says)",
 )
 
 
@@ -65,8 +66,8 @@ def trigger_of(request: Sentence | None) -> str:
     text = _core(request.text).rstrip(" ?.!…")[:LONGEST]
     for form, told in _FORMS:
         if found := form.match(text):
-            return "The user " + told.format(_lower(theirs(found[1])))
-    if _ASKING.match(text) or re.match(r"(?:I|my|we)\b", text):
+            return "The user " + told.format(_lower(theirs(found["what"])))
+    if _ASKING.match(text) or re.match(r"(I|my|we)\b", text):
         return of_the_user(re.sub(r"^we\b", "I", text, flags=re.I)).rstrip(".")
     if _begins_with_a_verb(text):
         return f"The user asks to {_lower(theirs(text))}"
@@ -101,10 +102,13 @@ def _is_objection(sentence: Sentence) -> bool:
     return bool(STANDING.match(own) or ORDER.match(LEAD_IN.sub("", own)))
 
 
-_VERBS = re.compile(
-    r"^(?:write|give|show|tell|explain|find|list|make|create|draft|book|order|schedule|send|fix|help|suggest|recommend|plan|build|run|"
-    r"translate|summari[sz]e|compare|convert|calculate|generate|design|review|check|cancel|change|update|set|open|search|look|add|"
-    r"remove|refund|track|compute|sort|plot|describe|prepare|format|refactor|debug|deploy|install|analy[sz]e|name|rename|count|"
-    r"estimate|remind|call|get|pull|fetch|export|import|print|draw|outline|proofread|rewrite|read|reserve|what's|whats)\b",
-    re.I,
+_VERBS = phrase(
+    r"^(write|give|show|tell|explain|find|list|make|create|draft|book|order|schedule|send|fix|help|suggest|"
+    r"recommend|plan|build|run|"
+    r"translate|summari[sz]e|compare|convert|calculate|generate|design|review|check|cancel|change|update|set|open|"
+    r"search|look|add|"
+    r"remove|refund|track|compute|sort|plot|describe|prepare|format|refactor|debug|deploy|install|analy[sz]e|name|"
+    r"rename|count|"
+    r"estimate|remind|call|get|pull|fetch|export|import|print|draw|outline|proofread|rewrite|read|reserve|what's|"
+    r"whats)\b",
 )

@@ -4,19 +4,21 @@ import re
 from functools import lru_cache
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.U)
-_EMPTY = frozenset(
-    "a an the and or but if then so as of at by for from in into on onto to up with without over under about than that "
-    "this these those it its is are was were be been being am do does did doing have has had having will would can could "
-    "should shall may might must i you he she we they me him her us them my your his their our user agent users user's "
-    "not no nor don't doesn't didn't isn't aren't won't can't cannot never always usually often really very just also too "
-    "please more most some any all each every what which who whom when where why how there here out only own same such "
-    "while because since although though via per let get got make made use used using say says said want wants need needs "
-    "when the answer it's i'm you're they're that's there's one ones thing things anything something instead "
-    "tend tends generally typically mostly exactly currently ask asks asked".split()
-)
+_FORMS = """
+    a an the and or but if then so as of at by for from in into on onto to up with without over under about than that
+    this these those it its is are was were be been being am do does did doing have has had having will would can
+    could should shall may might must i you he she we they me him her us them my your his their our user agent users
+    user's not no nor don't doesn't didn't isn't aren't won't can't cannot never always usually often really very just
+    also too please more most some any all each every what which who whom when where why how there here out only own
+    same such while because since although though via per let get got make made use used using say says said want
+    wants need needs answer it's i'm you're they're that's there's one ones thing things anything something instead
+    tend tends generally typically mostly exactly currently ask asks asked
+"""
+_EMPTY = frozenset(_FORMS.split())
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "edly", "ed", "ers", "er", "ly", "es", "s", "e")
 _NEGATIVE = re.compile(
-    r"\b(?:not|no|never|none|without|n['’]t|don['’]t|doesn['’]t|didn['’]t|isn['’]t|aren['’]t|won['’]t|can['’]t|cannot|avoids?|avoiding|"
+    r"\b(?:not|no|never|none|without|n['’]t|don['’]t|doesn['’]t|didn['’]t|isn['’]t|aren['’]t|won['’]t|can['’]t|"
+    r"cannot|avoids?|avoiding|"
     r"dislikes?|hates?|loathes?|detests?|despises?|refuses?|stop(?:ped|s)?|quit|no longer|anymore|aversion|allergic|"
     r"intolerant|skip|omit|instead of)\b",
     re.I,

@@ -25,16 +25,20 @@ ADDS = [
     (
         "How do I reset my password?",
         "Go to Settings and click Reset Password.",
-        "To reset your password: 1) Go to Settings > Security > Reset Password. 2) Enter your current password for verification. "
-        "3) Choose a new password (minimum 12 characters, must include uppercase, lowercase, number, and special character). "
-        "4) You'll receive a confirmation email. If you've forgotten your current password, use the 'Forgot Password' link on "
+        "To reset your password: 1) Go to Settings > Security > Reset Password. 2) Enter your current password for "
+        "verification. "
+        "3) Choose a new password (minimum 12 characters, must include uppercase, lowercase, number, and special "
+        "character). "
+        "4) You'll receive a confirmation email. If you've forgotten your current password, use the 'Forgot "
+        "Password' link on "
         "the login page instead.",
         ["minimum 12 characters", "confirmation email", "Forgot Password"],
     ),
     (
         "Can I take ibuprofen with my blood thinner?",
         "Yes, ibuprofen is fine for pain.",
-        "No, ibuprofen raises the risk of bleeding with a blood thinner. Paracetamol is usually safer. Ask your pharmacist first.",
+        "No, ibuprofen raises the risk of bleeding with a blood thinner. Paracetamol is usually safer. Ask your "
+        "pharmacist first.",
         ["risk of bleeding", "Paracetamol", "pharmacist"],
     ),
     (

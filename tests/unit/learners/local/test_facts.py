@@ -78,7 +78,8 @@ async def test_plans_end_and_traits_stay(said: str, live: Live) -> None:
 
 async def test_a_conversation_gives_three_facts_at_most_and_the_strongest() -> None:
     said = (
-        "I'm a teacher. I live in Bonn. I drive a van. I'm allergic to nuts. I hate crowds. I prefer trains. I love jazz. "
+        "I'm a teacher. I live in Bonn. I drive a van. I'm allergic to nuts. I hate crowds. I prefer trains. I love "
+        "jazz. "
         "I speak Danish."
     )
     found = await learned(talk(said))
