@@ -1,6 +1,9 @@
 """The learner that needs no model: what its rules find in a window, and what becomes of it."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
 
 from reflexio.learners.local.choosing import chosen
 from reflexio.learners.local.confirmations import confirmation
@@ -21,18 +24,19 @@ from reflexio.models.learned import Candidate, Consolidation, Extraction, Neighb
 from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 
-RULES = "local-rules-1"
-
 
 class LocalLearner:
     """Learns by rules, and by the embedder where meaning decides. Costs nothing; says the same each time."""
 
     name = "local"
-    fingerprint = RULES
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._cabinet = Cabinet(embedder)
+
+    @property
+    def fingerprint(self) -> str:
+        return _rules()
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         found = [each for each in await self._findings(window.turns) if each.candidate.kind in kinds]
@@ -60,6 +64,15 @@ class LocalLearner:
         found = [*forgotten, *(_order(turns, place, each) for each in ordered), *_told(turns[place], settled)]
         found += _one(confirmation(turns, place))
         return found if ordered else [*found, *_one(await repeated(turns, place, self._embedder))]
+
+
+@lru_cache(maxsize=1)
+def _rules() -> str:
+    """Of the rules as they are written: no change of them can go unnoticed."""
+    digest = blake2b(digest_size=6)
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return f"rules-{digest.hexdigest()}"
 
 
 def _one(found: Finding | None) -> list[Finding]:

@@ -37,5 +37,5 @@ def assert_grounded(found: Iterable[Candidate], turns: Iterable[Turn]) -> None:
         assert any(by_id[quote.turn_id].is_new for quote in each.evidence)
         for quote in each.evidence:
             turn = by_id[quote.turn_id]
-            tools = " ".join(str(value) for call in turn.tools for value in call.data.values())
+            tools = " ".join(str(word) for call in turn.tools for word in (call.status, *call.data.values()))
             assert quote.text in (turn.content + "\n" + turn.expert_content + "\n" + tools), quote
