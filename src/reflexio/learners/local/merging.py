@@ -2,10 +2,11 @@
 
 import re
 
-from reflexio.learners.local.contradictions import contradiction
+from reflexio.learners.local.contradictions import changed_order, contradiction
 from reflexio.learners.local.forgetting import EVERYTHING
 from reflexio.learners.local.words import figures, meaning
 from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
+from reflexio.models.learning import Kind
 
 IDENTICAL = 0.97
 SAME_MATTER = 0.75
@@ -43,16 +44,20 @@ def _is_about(neighbour: Neighbour, what: str) -> bool:
 
 def _contradicted(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
     against = [
-        (each.learning.id, why)
-        for each in near
-        if _same_case(candidate, each)
-        and (why := contradiction(candidate.content, each.learning.content, each.similarity))
+        (each.learning.id, why) for each in near if _same_case(candidate, each) and (why := _against(candidate, each))
     ]
     if not against:
         return None
-    return Decision(
-        "replace", tuple(row for row, _ in against), reason=f"It contradicts what was stored: {against[0][1]}."
-    )
+    targets = tuple(row for row, _ in against)
+    return Decision("replace", targets, reason=f"It contradicts what was stored: {against[0][1]}.")
+
+
+def _against(candidate: Candidate, neighbour: Neighbour) -> str:
+    newer, older = candidate.content, neighbour.learning.content
+    found = contradiction(newer, older, neighbour.similarity)
+    if found or candidate.kind is Kind.PROFILE:
+        return found
+    return changed_order(newer, older, neighbour.similarity)
 
 
 def _known(candidate: Candidate, near: list[Neighbour]) -> Decision | None:

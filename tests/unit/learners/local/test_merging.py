@@ -94,12 +94,20 @@ async def test_a_contradiction_keeps_the_newer(new: str, old: str, embedder: Emb
     assert (decision.action, decision.targets) == ("replace", (7,))
 
 
-async def test_a_rule_turned_around_replaces_the_old_one(embedder: Embedder) -> None:
-    when = "The user asks: how much is the flight to Oslo"
-    decision = await decided(
-        embedder, rule("Never give prices in euros.", when), stored("Always give prices in euros.", 7, when)
-    )
-    assert (decision.action, decision.targets) == ("replace", (7,))
+WHEN = "The user asks: how much is the flight to Oslo"
+RULES = [
+    ("Never give prices in euros.", "Always give prices in euros.", "replace"),
+    ("Always give prices in dollars.", "Always give prices in euros.", "replace"),
+    ("Keep it under three sentences.", "Keep it under ten sentences.", "replace"),
+    ("Don't use tables.", "Don't use emojis.", "add"),
+    ("Always include the baggage fee.", "Always include the travel time.", "merge"),
+    ("Always give prices in euros.", "Always give prices in euros.", "drop"),
+]
+
+
+@pytest.mark.parametrize(("new", "old", "action"), RULES)
+async def test_a_rule_beside_another_for_the_same_request(new: str, old: str, action: str, embedder: Embedder) -> None:
+    assert (await decided(embedder, rule(new, WHEN), stored(old, 7, WHEN))).action == action
 
 
 BESIDE = [
@@ -110,6 +118,10 @@ BESIDE = [
     ("The user's favourite food is ramen.", "The user's favourite colour is red."),
     ("The user doesn't like jazz.", "The user likes opera."),
     ("The user has a dog.", "The user has a severe nut allergy."),
+    ("The user works at the city hospital.", "The user works as a nurse."),
+    ("The user's dog is old.", "The user's dog is brown."),
+    ("The user is moving to Ghent next year.", "The user lives in Porto."),
+    ("The user likes opera.", "The user likes jazz."),
 ]
 
 
