@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from reflexio.learners.local.finding import Finding, quotes
-from reflexio.learners.local.order_cues import IMPERATIVE, NOT_YET, WORKED
+from reflexio.learners.local.order_cues import IMPERATIVE
 from reflexio.learners.local.orders import rejects
 from reflexio.learners.local.phrases import phrase
 from reflexio.learners.local.sentences import Sentence, spoken
@@ -12,23 +12,17 @@ from reflexio.models.learned import Candidate, Turn
 from reflexio.models.learning import Kind
 
 LONGEST = 400
-_ADVICE = (
-    "you can",
-    "you could",
-    "try",
-    "go to",
-    "click",
-    "could you",
-    "please",
-    "the package",
-    "check",
-    "you need",
-    "you should",
-    "first",
-    "to ",
+_ADVICE = ("you can", "you could", "you need", "you should", "try", "could you", "please", "first", "to ")
+WORKED = phrase(
+    r"\b((that|this|it|which|the \w+( \w+)?) (finally |really |actually |totally |now |just )?"
+    r"(worked|works now|did (it|the trick)|does the trick|fixed (it|the|that|my)|solved (it|the|that|my))|"
+    r"it (finally |now )?works|(problem|issue) (is )?solved|^found it(?=\s*[.!,]|\s*$)|working now|"
+    r"it's (fixed|working|solved)|that's exactly what i (needed|wanted|meant|was looking for)|"
+    r"(das|jetzt) (hat )?(geklappt|funktioniert|geht es)|(ya )?funcion[aó]|ça marche|ça a marché)(?!\w)"
+    r"(?! (for (a|the|\d)|until|fine before|but|like|out|on me))",
 )
-
-
+"""The user says that it worked: an outcome, not a courtesy."""
+NOT_YET = phrase(r"\b(if|whether|hope|unless|until|doesn't|didn't|not|never|almost|before|used to|how it)\b|\?")
 _COURTESY = phrase(
     r"\b(take your time|let me know|feel free|(could|can|would) you (please )?(provide|confirm|share|tell|give)|"
     r"please (provide|confirm|share|tell|hold|wait|let)|i'll be ready|we can proceed)\b",
@@ -65,11 +59,13 @@ def _last_answer(turns: Sequence[Turn], place: int) -> int | None:
 
 
 def _approach(turn: Turn) -> list[Sentence]:
-    """The part of an answer that says what to do, without courtesies and questions back."""
+    """What an answer says to do, without courtesies: all of it if it is short, else the sentences that tell to act."""
     said = [each for each in spoken(turn) if len(each.text.split()) > 3 and not _COURTESY.search(each.own)]
     doing = [each for each in said if IMPERATIVE.match(each.own) or each.own.lower().startswith(_ADVICE)]
+    if not doing:
+        return []
     kept: list[Sentence] = []
-    for each in doing:
+    for each in said if sum(len(one.text) for one in said) <= LONGEST else doing:
         if sum(len(one.text) for one in kept) + len(each.text) <= LONGEST:
             kept.append(each)
     return kept

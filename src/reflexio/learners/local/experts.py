@@ -22,10 +22,8 @@ LONGEST = 900
 
 _COURTESY = phrase(
     r"\b(happy to help|glad to|let me know|feel free|hope (this|that) helps|thank you|thanks|sorry (to|for)|"
-    r"apologi[sz]e|"
-    r"you're welcome|great question|of course|have a (great|nice|good)|i understand|don't hesitate|anything else|"
-    r"sure thing|"
-    r"best regards|kind regards|dear \w+)\b",
+    r"apologi[sz]e|you're welcome|great question|of course|have a (great|nice|good)|i understand|don't hesitate|"
+    r"anything else|sure thing|best regards|kind regards|dear \w+)\b",
 )
 _STEP = phrase(r"((?<=\s)|^)\(?\d{1,2}[.)] ")
 

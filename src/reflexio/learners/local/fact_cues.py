@@ -15,13 +15,11 @@ _VERB_OF_HABIT = (
     r"(use|eat|drink|buy|wear|watch|read|play|order|choose|pick|cook|shop|travel|stay|book|drive|ride|listen|work|"
     r"learn|study|train|exercise|feed|support|go for|opt for|stick (to|with)|rely on|look for|go with)"
 )
-_DIET = (
+_TRAIT = (
     r"(vegan|vegetarian|pescatarian|kosher|halal|coeliac|celiac|diabetic|lactose|gluten|sober|dyslexic|"
-    r"colou?r[\s-]?blind|"
-    r"deaf|blind|left[\s-]handed|autistic|pregnant|retired|married|divorced|widowed|single|bilingual|muslim|"
-    r"christian|jewish|"
-    r"hindu|buddhist|atheist|self[\s-]employed|unemployed|claustrophobic|asthmatic|introvert(ed)?|extrovert(ed)?|"
-    r"right[\s-]handed|an? vegetarian)"
+    r"colou?r[\s-]?blind|deaf|blind|left[\s-]handed|autistic|pregnant|retired|married|divorced|widowed|single|"
+    r"bilingual|muslim|christian|jewish|hindu|buddhist|atheist|self[\s-]employed|unemployed|claustrophobic|asthmatic|"
+    r"introvert(ed)?|extrovert(ed)?|right[\s-]handed|an? vegetarian)"
 )
 _ROLE_END = (
     r"(er|or|ist|ian|ant|ent|eer|nurse|mom|dad|mum|mother|father|parent|student|wife|husband|chef|cook|officer|coach|"
@@ -49,8 +47,7 @@ CUES = (
         rf"{_BE}{_ADV}((very|severely|deathly|highly) )?(allergic|intolerant|sensitive) to",
         r"I (have|suffer from) (an? )?(\w+ ){0,2}(allerg(y|ies)|intolerance|diabetes|asthma|epilepsy|"
         r"migraines?|arthritis|adhd|dyslexia|celiac|coeliac|sensitive skin|condition|disability|phobia|insomnia|"
-        r"anxiety|"
-        r"high blood pressure|bad (back|knees?))",
+        r"anxiety|high blood pressure|bad (back|knees?))",
         rf"I {_ADV}{_NOT} (eat|drink|tolerate|digest)",
     ),
     _cue(
@@ -73,9 +70,8 @@ CUES = (
         r"([^\s,.;!?]+ ){1,9}?(too\s|so\s|overly\s|quite\s|rather\s|a bit\s|very\s|pretty\s|really\s)?"
         r"(boring|tedious|disorienting|overwhelming|childish|distracting|stressful|uncomfortable|unappealing|annoying|"
         r"slow|dull|repetitive|ineffective|demotivating|draining|exhausting|predictable|intimidating|tiring|"
-        r"off-putting|"
-        r"unpleasant|impersonal|restrictive|frustrating|confusing|loud|crowded|intense|cheesy|shallow|limiting|"
-        r"difficult|hard)",
+        r"off-putting|unpleasant|impersonal|restrictive|frustrating|confusing|loud|crowded|intense|cheesy|shallow|"
+        r"limiting|difficult|hard)",
         r"(I )?(can't stand|not a (big |huge )?fan of|not (really )?into)",
         r"I'?d?\s*(would )?rather not",
     ),
@@ -113,7 +109,7 @@ CUES = (
     _cue(
         "identity",
         0.6,
-        rf"{_BE}{_ADV}{_DIET}",
+        rf"{_BE}{_ADV}{_TRAIT}",
         rf"{_BE}(\w+ly )?(an?|the) (?!bit\b|little\b|lot\b|fan\b|few\b|huge\b|big\b)([\w-]+ ){{0,4}}?[\w-]*{_ROLE_END}",
         rf"{_BE}(originally )?(from|based in|living in|located in) (?=(?-i:[A-Z]))",
         rf"{_BE}\d{{1,3}}( years? old|[\s-]year[\s-]old)",
@@ -167,25 +163,20 @@ AFFECTED = phrase(
     r"([^\s,.;!?]+ ){1,8}(makes?|tends? to make|gives?|leaves?) me (feel |feeling )?"
     r"((very|so|really|too|a bit|quite) )?(sick|ill|nauseous|nausea|dizzy|anxious|anxiety|uncomfortable|disoriented|"
     r"uneasy|nervous|stressed|headaches?|migraines?|bored|sad|tired|itchy|hives|sleepy|claustrophobic|happy|relaxed|"
-    r"energi[sz]ed)"
-    r"|^(?!it|that|this)([^\s,.;!?]+ ){1,8}(isn't|aren't|is not|are not|just isn't) (really )?"
+    r"energi[sz]ed)|^(?!it|that|this)([^\s,.;!?]+ ){1,8}(isn't|aren't|is not|are not|just isn't) (really )?"
     r"(for me|my (thing|style|cup of tea))\b",
 )
 """Things that do something to the user: "Strong perfumes give me headaches"."""
 
 PASSING = phrase(
     r"\b(my (order|booking|reservation|confirmation|tracking|ticket|account|user|customer|phone|card|credit|"
-    r"member\w*|case|"
-    r"passport|flight|invoice|login|e-?mail|password|pin)\b[^,.]{0,30}\b(is|are|number|id)\b|user\s*id|social security|"
-    r"api[\s_-]?keys?|passwords?)\b"
-    r"|\b(that one|the (first|second|third|last|other|next) (one|option|suggestion)|option \w\b|this one)\b"
-    r"|\d([\s-]?\d){5,}|\b(new|frequent|long-?time|loyal) customer\b"
-    r"|\binstead\W*$|\b(for|of) (this|the) (payment|booking|reservation|order|trip|flight|return|change|upgrade)\b|"
-    r"\bsame day\b"
-    r"|\bmy original\b|\bthat (time|date|flight|option|day)\b|\bif it's\b"
+    r"member\w*|case|passport|flight|invoice|login|e-?mail|password|pin)\b[^,.]{0,30}\b(is|are|number|id)\b|"
+    r"user\s*id|social security|api[\s_-]?keys?|passwords?)\b|\b(that one|the (first|second|third|last|other|"
+    r"next) (one|option|suggestion)|option \w\b|this one)\b|\d([\s-]?\d){5,}|\b(new|frequent|long-?time|"
+    r"loyal) customer\b|\binstead\W*$|\b(for|of) (this|the) (payment|booking|reservation|order|trip|flight|return|"
+    r"change|upgrade)\b|\bsame day\b|\bmy original\b|\bthat (time|date|flight|option|day)\b|\bif it's\b"
     r"|\b(like|love|prefer) ((all|both) )?(of )?(the|your|these|those) ([\w-]+ ){0,5}?(ideas?|suggestions?|way|"
-    r"tips?|recommendations?|"
-    r"concepts?|look|sound|approach|advice)\b|\ball the\b",
+    r"tips?|recommendations?|concepts?|look|sound|approach|advice)\b|\ball the\b",
 )
 """Identifiers, secrets and choices of the moment: true today, and nothing to keep."""
 
@@ -198,14 +189,11 @@ DANGLING = phrase(
 FOREIGN = phrase(
     r"^(ich (bin ((ein[e]? )?(strenge\w* )?(vegetarier|veganer|allergisch|diabetiker|lehrer|arzt|ärztin|student)\w*)|"
     r"mag\s|bevorzuge|hasse|wohne in|lebe in|arbeite (als|bei|in)|esse (kein|nur|nie)|trinke (kein|nur|nie)|vermeide|"
-    r"habe eine? \w*allergie|heiße|vertrage kein)|mein name ist"
-    r"|(yo )?(soy (vegetarian|vegan|alérgic|diabétic|celíac|médic|profesor|maestr|enfermer|estudiante)\w*|prefiero|"
-    r"odio|evito|"
+    r"habe eine? \w*allergie|heiße|vertrage kein)|mein name ist|(yo )?(soy (vegetarian|vegan|alérgic|diabétic|celíac|"
+    r"médic|profesor|maestr|enfermer|estudiante)\w*|prefiero|odio|evito|"
     r"vivo en|trabajo (como|en|de)|no (me gustan?|como|bebo|soporto|puedo comer)|me encantan?|me gustan? más|"
-    r"me llamo)"
-    r"|je (suis (végétarien|végan|allergique|diabétique|médecin|professeur|infirmi|étudiant|enseignant)\w*|préfère|"
-    r"déteste|évite|"
-    r"travaille (comme|chez|à)|ne (mange|bois|supporte) (pas|jamais|plus)|n'aime pas|m'appelle)"
-    r"|j'(adore|habite|évite|ai une allergie)|my name ist)(?=[\s,.!]|\b)",
+    r"me llamo)|je (suis (végétarien|végan|allergique|diabétique|médecin|professeur|infirmi|étudiant|enseignant)\w*|"
+    r"préfère|déteste|évite|travaille (comme|chez|à)|ne (mange|bois|supporte) (pas|jamais|plus)|n'aime pas|m'appelle)"
+    r"|j'(adore|habite|évite|ai une allergie))(?=[\s,.!]|\b)",
 )
 """German, Spanish and French beginnings of the same kinds. They are kept in the user's own words."""

@@ -15,9 +15,8 @@ _LEAD_IN = phrase(
     r"^((and|but|so|well|also|plus|oh|yes|yeah|no|hi|hello|hey|hmm|ok(ay)?|sure|thanks|actually|honestly|personally|"
     r"besides|anyway|however|remember|please (note|remember)|note|fyi|btw|by the way|just so you know|you know|"
     r"as you know|you should know|i (think|guess|mean|must say|should mention|have to (say|admit)|admit|"
-    r"realized|forgot to mention)|"
-    r"i('ve)? (already )?(told|said) you( that)?|like i said|as i (said|mentioned)|to be honest|in general|"
-    r"generally|usually|normally|typically|lately|these days|since then|"
+    r"realized|forgot to mention)|i('ve)? (already )?(told|said) you( that)?|like i said|as i (said|mentioned)|"
+    r"to be honest|in general|generally|usually|normally|typically|lately|these days|since then|"
     r"on (another|a different|a related|a side) (note|topic)|most of the time|most \w+s|"
     r"speaking of [^,]{1,60}|for (context|me|the record)|when [^,]{1,60}|as for [^,]{1,40}|"
     r"although|though|because|since|as|while|whereas|like how|just like how|much like how|how|that|"
@@ -26,9 +25,8 @@ _LEAD_IN = phrase(
 # A new clause begins where the speaker speaks of themselves again, or turns to something else.
 _BREAK = phrase(
     r" [-–—]{1,2} |(\s*[;]|,) ((and|but|so|although|though|because|since|as|while|yet|plus|which is why|"
-    r"(just|much)?\s*like how) )?(?=(I|my)\b)"
-    r"| (but|because|since|although|though|while|whereas|so|as|just like how|like how|and) (?=(I|I'\w+)\s)"
-    r"| of how (?=I\b)|, (?=(it|they|he|she|that|this)('\w+)?\s)"
+    r"(just|much)?\s*like how) )?(?=(I|my)\b)| (but|because|since|although|though|while|whereas|so|as|just like how|"
+    r"like how|and) (?=(I|I'\w+)\s)| of how (?=I\b)|, (?=(it|they|he|she|that|this)('\w+)?\s)"
     r"|,? but |, so (?!much\b)|; |, though\b|, (and|or) (?=(do|can|could|would|what|how|are|is)\s)"
     r"|,? please |, (?=(any|do|can|could|would|what|how|which|where|is|are)\s)"
     r"| and (?=(the|you|it|my|we|attempted|tried|wanted|started|noticed|would|want|wanna|need|i'\w+)\s)",

@@ -14,8 +14,8 @@ ABOUT_IT = 0.55
 NAMES_IT = 0.3  # enough when the words to be forgotten stand in the learning
 LONGEST = 700
 
-
 _OWNED = re.compile(r"The user's (\w+)", re.I)
+_ADD = Decision("add", reason="Nothing stored says this.")
 
 
 def decide(question: Neighbourhood) -> Decision:
@@ -24,9 +24,6 @@ def decide(question: Neighbourhood) -> Decision:
         return _forget(question)
     near = [each for each in question.neighbours if each.learning.name in ("", candidate.name)]
     return _contradicted(candidate, near) or _known(candidate, near) or _merged(candidate, near) or _ADD
-
-
-_ADD = Decision("add", reason="Nothing stored says this.")
 
 
 def _forget(question: Neighbourhood) -> Decision:

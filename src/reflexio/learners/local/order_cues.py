@@ -7,18 +7,16 @@ from reflexio.learners.local.phrases import phrase
 REJECTING = phrase(
     r"^((um+|uh|hmm+|oh|but|sorry|hey|well|ok(ay)?)[\s,]+)*("
     r"no+(?=\s*[,.!–—-])|nope|no (?=(that|this|it|you|i (said|asked|meant|want))\b)|wrong|incorrect|not (quite|what|"
-    r"like that|right)|"
-    r"(that|this|it)('s| is| was) (\w+ ){0,2}?(wrong|incorrect|false|not (right|correct|true|what|it|how|helpful)|"
-    r"outdated|too (long|short|vague|complicated|formal|technical|generic|verbose|much))|"
+    r"like that|right)|(that|this|it)('s| is| was) (\w+ ){0,2}?(wrong|incorrect|false|not (right|correct|true|what|"
+    r"it|how|helpful)|outdated|too (long|short|vague|complicated|formal|technical|generic|verbose|much))|"
     r"(that|this) (isn't|wasn't|is not) (right|correct|true|what|it|how|helpful)|"
     r"(that|this|it) (still )?(doesn't|didn't|does not|did not|won't) (work|help|compile|run|answer|solve|fix|match)|"
     r"(that|this|it)('s| is)? still\s|still (not|wrong|the same|no\b|broken|fail)|"
     r"i (already )?(told|asked) you|i (just )?said\b|as i said|i (already )?asked for|"
     r"i (meant|didn't (ask|mean|want|say)|never (asked|said|received|got))|"
     r"you (forgot|missed|misunderstood|ignored|got (it|that|this) wrong|didn't|did not|keep|should(n't| not)? have|"
-    r"were supposed|again\s)|stop \w+ing|"
-    r"actually\s*,? (it|that|the|you|this|no|please|use|i (meant|asked|said|wanted))|"
-    r"nein\b|falsch\b|das (ist (falsch|nicht richtig)|stimmt nicht)|no, eso|eso (no es|está mal)|incorrecto|"
+    r"were supposed|again\s)|stop \w+ing|actually\s*,? (it|that|the|you|this|no|please|use|i (meant|asked|said|"
+    r"wanted))|nein\b|falsch\b|das (ist (falsch|nicht richtig)|stimmt nicht)|no, eso|eso (no es|está mal)|incorrecto|"
     r"non\s*,|c'est faux|ce n'est pas)",
 )
 """At the beginning of what a user says after an answer: they do not accept it."""
@@ -33,22 +31,10 @@ TASK = phrase(r"(make sure|stop)\b")
 
 FAILED = phrase(
     r"\b((doesn't|didn't|does not|did not|isn't|is not|still not|not) (work|working|help|helping|compile|run|load|"
-    r"there)|"
-    r"same (error|problem|issue|result)|still (get|getting|see|seeing|broken|fails?|failing|happens|not)|"
+    r"there)|same (error|problem|issue|result)|still (get|getting|see|seeing|broken|fails?|failing|happens|not)|"
     r"never (received|arrived|got|worked)|no luck|fails? with|keeps? (failing|crashing|happening))\b",
 )
 """An attempt that came to nothing."""
-
-WORKED = phrase(
-    r"\b((that|this|it|which|the \w+( \w+)?) (finally |really |actually |totally |now |just )?"
-    r"(worked|works now|did (it|the trick)|does the trick|fixed (it|the|that|my)|solved (it|the|that|my))|"
-    r"it (finally |now )?works|(problem|issue) (is )?solved|^found it(?=\s*[.!,]|\s*$)|working now|"
-    r"it's (fixed|working|solved)|that's exactly what i (needed|wanted|meant|was looking for)|"
-    r"(das|jetzt) (hat )?(geklappt|funktioniert|geht es)|(ya )?funcion[aó]|ça marche|ça a marché)(?!\w)"
-    r"(?! (for (a|the|\d)|until|fine before|but|like|out|on me))",
-)
-"""The user says that it worked: an outcome, not a courtesy."""
-NOT_YET = phrase(r"\b(if|whether|hope|unless|until|doesn't|didn't|not|never|almost|before|used to|how it)\b|\?")
 
 STANDING = phrase(
     r"^(from now on|going forward|in (the )?future|for (the )?future (reference|answers?|replies)|next time|"
@@ -62,16 +48,14 @@ STANDING_AT_THE_END = phrase(
 
 LEAD_IN = phrase(
     r"^((no+|nope|wrong|incorrect|and|but|so|also|ok(ay)?|well|sorry|hey|hi|hello|thanks|thank you|great|hmm+|oh|"
-    r"actually|again|"
-    r"yes|please|pls|just|instead|then|look|listen|remember|btw|by the way|like i said|as i said|"
+    r"actually|again|yes|please|pls|just|instead|then|look|listen|remember|btw|by the way|like i said|as i said|"
     r"(that|this|it)('s| is) (wrong|incorrect|not (right|correct|it))|"
     r"nein|bitte|por favor|non|s'il (te|vous) pla[iî]t)\b(\s*[,.!:;–—-]+\s*| ))+",
 )
 
 TOLD = phrase(
     r"^(i('ve| have)? (already |just |specifically )?(told|asked|reminded) you ((before|already|twice|many times) )?"
-    r"(that (?=you\b)|not to |to )?|"
-    r"(can|could|would|will) you (please )?(?=(always|never|stop|not)\b)|"
+    r"(that (?=you\b)|not to |to )?|(can|could|would|will) you (please )?(?=(always|never|stop|not)\b)|"
     r"(please )?remember to |keep in mind (that )?(to )?|be sure to )",
 )
 """What stands between a user and the order that follows."""
@@ -84,52 +68,44 @@ ADVISED = phrase(
 
 _NEVER_MIND = (
     r"worry|know|think|mind|get me wrong|be (sorry|silly|shy)|forget|have|understand|see|believe|remember|want|need|"
-    r"like|care|"
-    r"mention it|ask|bother|hesitate|feel|seem|really|even|you\b|we\b|they\b|let (me|it)"
+    r"like|care|mention it|ask|bother|hesitate|feel|seem|really|even|you\b|we\b|they\b|let (me|it)"
 )
 ENCOURAGING = phrase(
     r"\b(give up|quit(?! (the|it|this|my|a)\b)|miss a beat|(bring|get|drag) you down|let (any|no)\w* stop|"
     r"be (scared|afraid|discouraged|so hard|too hard|sad)|get discouraged|"
     r"lose (hope|faith)|stop (believing|dreaming|trying)|your (dreams?|heart|passion|head up)|believe in yourself|"
-    r"always here|"
-    r"take care|stay (strong|positive|safe)|keep (going|it up|up the)|do it$|have (fun|a good)|good luck|"
+    r"always here|take care|stay (strong|positive|safe)|keep (going|it up|up the)|do it$|have (fun|a good)|good luck|"
     r"say never|miss out)\b",
 )
 """Good wishes have the form of orders."""
 ORDER = phrase(
     rf"^(always (?!been\b|a\s|nice|good|great|the\s|happy|here\b|up\b|down\b|in\b|on\b|\w+ing\b)\w+|never (?!mind|"
     rf"been|heard|had|seen|tried|thought|knew|again|a\s|saw|got|did|was|were|felt|expected|imagined|too\b|i\b|"
-    rf"received)\w+|"
-    rf"(do not|don't) (ever |always )?(?!({_NEVER_MIND})\b)\w+|stop (?!by\b|at\b|there|in\b)\w+ing\b|avoid \w+ing\b|"
+    rf"received)\w+|(do not|don't) (ever |always )?(?!({_NEVER_MIND})\b)\w+|stop (?!by\b|at\b|there|in\b)\w+ing\b|"
+    rf"avoid \w+ing\b|"
     r"make sure (to|you|that|it|the)\s|refrain from|quit \w+ing\b|"
     r"immer\s|nie(mals)?\s|nicht\s|kein[e]?\s|(siempre|nunca)\s|no (uses|hagas|pongas|escribas|me)\s|(toujours|"
-    r"jamais)\s|"
-    r"ne \w+ (pas|jamais)\s)",
+    r"jamais)\s|ne \w+ (pas|jamais)\s)",
 )
 """An order that stands by itself, at the beginning of a clause."""
 
 IMPERATIVE = phrase(
     r"^(use|give|show|write|answer|reply|respond|send|put|add|include|keep|call|check|ask|say|explain|list|start|"
-    r"begin|end|return|"
-    r"format|convert|round|sort|skip|leave|remove|drop|limit|stick|refer|link|cite|quote|mention|confirm|verify|run|"
-    r"try|read|look|"
-    r"search|book|order|schedule|tell|speak|talk|translate|spell|name|import|test|deploy|commit|set|turn|switch|"
-    r"make|do(?! (i|you|we|they)\b)|be|take|get|"
+    r"begin|end|return|format|convert|round|sort|skip|leave|remove|drop|limit|stick|refer|link|cite|quote|mention|"
+    r"confirm|verify|run|try|read|look|search|book|order|schedule|tell|speak|talk|translate|spell|name|import|test|"
+    r"deploy|commit|set|turn|switch|make|do(?! (i|you|we|they)\b)|be|take|get|"
     r"go|open|only|provide|offer|escalate|apply|charge|refund|wait|double-check|follow|focus|quote|address|count|"
-    r"calculate|exclude|"
-    r"prefer|assume|default|handle|delete|clean|clear|restart|reset|reboot|update|upgrade|unplug|plug|press|hold|"
-    r"uninstall|reinstall|"
-    r"enable|disable|select|choose|enter|copy|paste|edit|save|close|download|log|contact|create|connect|disconnect|"
-    r"tap|click|insert|point|"
-    r"install|pass|wrap|move|rename|replace|sign|attach|summari[sz]e|shorten)\b",
+    r"calculate|exclude|prefer|assume|default|handle|delete|clean|clear|restart|reset|reboot|update|upgrade|unplug|"
+    r"plug|press|hold|uninstall|reinstall|enable|disable|select|choose|enter|copy|paste|edit|save|close|download|log|"
+    r"contact|create|connect|disconnect|tap|click|insert|point|install|pass|wrap|move|rename|replace|sign|attach|"
+    r"summari[sz]e|shorten)\b",
 )
 """A verb that begins a direct order; believed only after a rejection or with a word that makes it stand."""
 
 SHOULD = phrase(
     r"^(it|that|this|the [\w\s-]{1,40}?|they|there|prices?|dates?|answers?|replies|[\w-]+s?) (should|must|needs? to|"
-    r"has to|have to|"
-    r"is supposed to|are supposed to|ought to) (always |never |not )?(be|have|use|go|say|include|contain|come|read|"
-    r"start|end|stay|return|look|only|point|fit|match|\w+)\b",
+    r"has to|have to|is supposed to|are supposed to|ought to) (always |never |not )?(be|have|use|go|say|include|"
+    r"contain|come|read|start|end|stay|return|look|only|point|fit|match|\w+)\b",
 )
 """How a thing should be: "it should be in euros"."""
 MEANT = phrase(r"^i (meant|asked for|said|(already )?told you) (that )?(?!no\b|so\b)")
@@ -145,8 +121,7 @@ REPROACHES = (
 
 CONDITION_FIRST = phrase(
     r"^((when(ever)?|if|every time|each time|any time) (?P<when>(?!i (can|could|have|had|was|were|am|do|don't)\b)(i|"
-    r"you|we|someone|a|an|the|there)\b[^,]{3,120})),\s*"
-    r"(then )?(please )?(?P<then>.+)$",
+    r"you|we|someone|a|an|the|there)\b[^,]{3,120})),\s*(then )?(please )?(?P<then>.+)$",
     re.S,
 )
 CONDITION_LAST = phrase(
@@ -160,33 +135,14 @@ POLITE_ORDER = phrase(r"\b(can|could|would|will) you (please )?(always|never|sto
 """A question in form only."""
 STATEMENT = phrase(
     r"^(i|you|we|he|she|it|they|there|this|that|these|those|the|an?|my|your|our|his|her|their|what|how|why|when|"
-    r"where|who|is|are|"
-    r"was|were|will|would|can|could|may|might|should|some|more|no|yes|if|as|with|it's|that's|let's|i'\w+|we'\w+|"
-    r"you'\w+|not|and|or|but|so|hopefully|maybe|perhaps|in|at|on|for|to|of|ich|du|sie|wir|yo|tú|usted|je|tu|vous|"
-    r"nous)(?=[\s,]|'|$)",
+    r"where|who|is|are|was|were|will|would|can|could|may|might|should|some|more|no|yes|if|as|with|it's|that's|let's|"
+    r"i'\w+|we'\w+|you'\w+|not|and|or|but|so|hopefully|maybe|perhaps|in|at|on|for|to|of|ich|du|sie|wir|yo|tú|usted|"
+    r"je|tu|vous|nous)(?=[\s,]|'|$)",
 )
 """After "from now on": a sentence with a subject, and so no order."""
 FOREIGN = phrase(
     r"^(immer|nie|niemals|nicht|kein|keine|siempre|nunca|toujours|jamais|ne)\b|[äöüßñ¿¡éèàç]|\b(bitte|antworte|"
     r"por favor|responde)\b",
-)
-
-FORGET = phrase(
-    r"^(can you |could you |i want you to |i'd like you to |you can |please |just |now )*("
-    r"forget (what i (said|told you) (about|regarding) |everything (you know )?(about )?|all (you know )?about |"
-    r"that |about |what you know (about )?)?(?P<what>(i\b|my\b|me\b|the\b|our\b|we\b|\w).{1,200})|"
-    r"(delete|remove|erase|drop|clear|wipe) (everything|all|anything|what(ever)?|the (fact|note|preference|rule|"
-    r"memory))?\s*"
-    r"(that )?(you('ve| have)? (know|learned|learnt|stored|saved|remember(ed)?|noted) )?(about|on|regarding|"
-    r"that) (?P<what2>.{2,200})|"
-    r"(delete|remove|erase) (?P<what3>.{2,150}?) from (your )?(memory|profile|records?|notes?)|"
-    r"(do not|don't|stop) (remember(ing)?|stor(e|ing)|keep(ing)? track of) (?P<what4>.{2,200})|"
-    r"vergiss\s*,?\s*(dass )?(?P<what5>.{3,200})|olvida (que )?(?P<what6>.{3,200})|oublie (que )?(?P<what7>.{3,200}))$",
-    re.S,
-)
-NOT_FORGOTTEN = phrase(
-    r"^(forget (it|that|this|about (it|that|this)|you|him|her|them|the (whole )?(thing|idea))\s*[.!,]?\s*$|"
-    r"forget to\b)",
 )
 
 SMALL_TALK = phrase(

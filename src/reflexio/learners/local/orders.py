@@ -50,10 +50,9 @@ def orders(turns: Sequence[Turn], place: int) -> Iterator[Order]:
         refused = refused or (asked and says_no)
         rejected = rejected or bool(answer and cues.REJECTING.match(sentence.own) and not (asked and says_no))
         found = _order(sentence, rejected=rejected)
-        if found and not answer and cues.TASK.match(found.content) and not cues.ABIDING.search(sentence.own):
-            continue
+        is_momentary = refused or (not answer and found and cues.TASK.match(found.content))
         # "No, don't book it" answers the question; "No, never book it" is meant for the next time, too.
-        if found and not (refused and not found.trigger and not cues.ABIDING.search(sentence.own)):
+        if found and (found.trigger or cues.ABIDING.search(sentence.own) or not is_momentary):
             yield found
 
 
@@ -65,7 +64,7 @@ def _order(sentence: Sentence, *, rejected: bool) -> Order | None:
     if MASK in sentence.own or (sentence.is_question and not cues.POLITE_ORDER.search(sentence.own)):
         return None
     words = _unwrapped(Words(sentence.own.rstrip(" .!?"), sentence.text.rstrip(" .!?"), rejected))
-    content = "" if cues.FORGET.match(words.own) or len(words.own.split()) < 2 else _worded(words)
+    content = "" if len(words.own.split()) < 2 else _worded(words)
     if not content:
         return None
     if words.negated:

@@ -27,19 +27,16 @@ _HANDED_OVER = re.compile(
     r"\b(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|improve|polish|shorten|correct|"
     r"classify|analy[sz]e|reply to|respond to|comment on|explain|fix|übersetze?|traduce|traduis|here(?:'|’)?s|here is|"
     r"here are|this is|says?|said|wrote|writes|reads?|email|message|letter|text|review|post|lyrics?|poem|transcript|"
-    r"log)"
-    r"\b[^:\n.?!]{0,80}:(?=\s)",
+    r"log)\b[^:\n.?!]{0,80}:(?=\s)",
     re.I,
 )
 _INJECTED = re.compile(
     r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your)\b"
-    r"[^.\n]{0,40}"
-    r"\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|output|"
-    r"print|add|note))\b"
-    r"|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|learnings?|"
-    r"user profiles?)\b"
-    r"|\bsystem (?:prompt|message|override)\b|\b(?:you are|act as) (?:now )?(?:in )?(?:DAN|developer mode|jailbr\w+)\b"
-    r"|</?(?:system|instructions?|assistant|tool)>|\[/?(?:INST|SYSTEM)\]",
+    r"[^.\n]{0,40}\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|output|"
+    r"print|add|note))\b|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|"
+    r"learnings?|user profiles?)\b|\bsystem (?:prompt|message|override)\b|\b(?:you are|"
+    r"act as) (?:now )?(?:in )?(?:DAN|developer mode|jailbr\w+)\b|</?(?:system|instructions?|assistant|tool)>|"
+    r"\[/?(?:INST|SYSTEM)\]",
     re.I,
 )
 _END = re.compile(r"(?:(?<![A-Z\d])[.]|(?<=\d)[.](?=\s+[A-Z])|[!?]+|[.]{2,}|…)[)\"'”’]*(?=\s)|\n+")

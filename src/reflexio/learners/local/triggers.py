@@ -14,8 +14,7 @@ LONGEST = 220
 
 _GREETING = phrase(
     r"^((hi|hello|hey|good (morning|evening|afternoon)|thanks|thank you|great|ok(ay)?|so|and|also|well|yes|sure|"
-    r"perfect)"
-    r"( there| so much| again)?[\s,.!–—-]+)+",
+    r"perfect)( there| so much| again)?[\s,.!–—-]+)+",
 )
 _FORMS = (
     (
@@ -30,8 +29,7 @@ _FORMS = (
 )
 _ASKING = phrase(
     r"^(i (need|want|would like|have (an?|this)\s|can't|cannot|tried)|i'd (like|love)|i'm (trying|looking|working|"
-    r"getting|"
-    r"having|planning)|my \w+|we need|help\b|it says)",
+    r"getting|having|planning)|my \w+|we need|help\b|it says)",
 )
 
 
@@ -104,11 +102,8 @@ def _is_objection(sentence: Sentence) -> bool:
 
 _VERBS = phrase(
     r"^(write|give|show|tell|explain|find|list|make|create|draft|book|order|schedule|send|fix|help|suggest|"
-    r"recommend|plan|build|run|"
-    r"translate|summari[sz]e|compare|convert|calculate|generate|design|review|check|cancel|change|update|set|open|"
-    r"search|look|add|"
-    r"remove|refund|track|compute|sort|plot|describe|prepare|format|refactor|debug|deploy|install|analy[sz]e|name|"
-    r"rename|count|"
-    r"estimate|remind|call|get|pull|fetch|export|import|print|draw|outline|proofread|rewrite|read|reserve|what's|"
-    r"whats)\b",
+    r"recommend|plan|build|run|translate|summari[sz]e|compare|convert|calculate|generate|design|review|check|cancel|"
+    r"change|update|set|open|search|look|add|remove|refund|track|compute|sort|plot|describe|prepare|format|refactor|"
+    r"debug|deploy|install|analy[sz]e|name|rename|count|estimate|remind|call|get|pull|fetch|export|import|print|draw|"
+    r"outline|proofread|rewrite|read|reserve|what's|whats)\b",
 )

@@ -18,9 +18,8 @@ _EMPTY = frozenset(_FORMS.split())
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "edly", "ed", "ers", "er", "ly", "es", "s", "e")
 _NEGATIVE = re.compile(
     r"\b(?:not|no|never|none|without|n['’]t|don['’]t|doesn['’]t|didn['’]t|isn['’]t|aren['’]t|won['’]t|can['’]t|"
-    r"cannot|avoids?|avoiding|"
-    r"dislikes?|hates?|loathes?|detests?|despises?|refuses?|stop(?:ped|s)?|quit|no longer|anymore|aversion|allergic|"
-    r"intolerant|skip|omit|instead of)\b",
+    r"cannot|avoids?|avoiding|dislikes?|hates?|loathes?|detests?|despises?|refuses?|stop(?:ped|s)?|quit|no longer|"
+    r"anymore|aversion|allergic|intolerant|skip|omit|instead of)\b",
     re.I,
 )
 
