@@ -75,6 +75,5 @@ def _failed(turns: Sequence[Turn], answered: int) -> Sentence | None:
     """The gist of the last answer before this one that the user turned down."""
     for at in range(answered - 1, 0, -1):
         if turns[at].role == "user" and rejects(turns[at]) and (before := _last_answer(turns, at)) is not None:
-            said = _approach(turns[before]) or [each for each in spoken(turns[before]) if len(each.text.split()) > 3]
-            return said[0] if said else None
+            return next(iter(_approach(turns[before])), None)
     return None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reflexio.learners.local.fact_cues import AFFECTED, CUES, DANGLING, FOREIGN, PASSING, TELLING
 from reflexio.learners.local.persons import of_the_user
@@ -41,14 +41,15 @@ class Fact:
     weight: float
     content: str
     sentence: Sentence
+    is_aside: bool = False  # not what the sentence begins with
 
 
 def facts(sentence: Sentence) -> Iterator[Fact]:
     """What a sentence tells about its speaker."""
-    for start, end in _clauses(sentence.own):
+    for place, (start, end) in enumerate(_clauses(sentence.own)):
         found = _fact(sentence, start, end)
         if found:
-            yield found
+            yield replace(found, is_aside=place > 0)
     for aside, about, weight in TELLING:
         if told := aside.search(sentence.own):
             words = sentence.text[told.start("who") : told.end("who")]

@@ -60,8 +60,9 @@ class LocalLearner:
         forgotten = list(_forgotten(turns[place]))
         settled = {quote.text for each in forgotten for quote in each.candidate.evidence}
         ordered = [order for order in orders(turns, place) if order.sentence.text not in settled]
-        settled |= {order.sentence.text for order in ordered}
-        found = [*forgotten, *(_order(turns, place, each) for each in ordered), *_told(turns[place], settled)]
+        commands = {order.sentence.text for order in ordered}
+        found = [*forgotten, *(_order(turns, place, each) for each in ordered)]
+        found += _told(turns[place], settled, commands)
         found += _one(confirmation(turns, place))
         return found if ordered else [*found, *_one(await repeated(turns, place, self._embedder))]
 
@@ -102,11 +103,12 @@ def _order(turns: Sequence[Turn], place: int, order: Order) -> Finding:
     return Finding(order.weight, found)
 
 
-def _told(turn: Turn, settled: set[str]) -> Iterator[Finding]:
+def _told(turn: Turn, settled: set[str], commands: set[str]) -> Iterator[Finding]:
+    """Facts, of a command only what it says besides."""
     for sentence in spoken(turn):
-        if sentence.text in settled:
-            continue
         for fact in facts(sentence):
+            if sentence.text in settled or (sentence.text in commands and not fact.is_aside):
+                continue
             found = Candidate(
                 Kind.PROFILE,
                 "",

@@ -17,7 +17,11 @@ REJECTING = phrase(
     r"you (forgot|missed|misunderstood|ignored|got (it|that|this) wrong|didn't|did not|keep|should(n't| not)? have|"
     r"were supposed|again\s)|stop \w+ing|actually\s*,? (it|that|the|you|this|no|please|use|i (meant|asked|said|"
     r"wanted))|nein\b|falsch\b|das (ist (falsch|nicht richtig)|stimmt nicht)|no, eso|eso (no es|está mal)|incorrecto|"
-    r"non\s*,|c'est faux|ce n'est pas)",
+    r"non\s*,|c'est faux|ce n'est pas|(way |much |far )?too (long|short|vague|complicated|formal|technical|generic|"
+    r"verbose)\b|"
+    r"(it|that|this) (should|must|needs to|has to) (?!be (fine|ok|okay|good|great|fun|enough|possible|there|nice|"
+    r"easy)\b)"
+    r"(be|have|use|say|include|contain|start|end)\b|[\w-]+( [\w-]+){0,4}, not [\w-]+( [\w-]+){0,4}[.!]*$)",
 )
 """At the beginning of what a user says after an answer: they do not accept it."""
 
@@ -26,7 +30,7 @@ PLAIN_NO = phrase(r"^((um+|uh|hmm+|oh|well|ok(ay)?)[\s,]+)*(no+|nope|nein|non)\b
 ABIDING = phrase(r"\b(always|never|ever|every|any|anything|again|from now|future)\b")
 """Words by which an order outlives the moment."""
 
-TASK = phrase(r"(make sure|stop)\b")
+TASK = phrase(r"make sure\b|stop (\w+ing\W*$|talking|playing|it\b|that\b|the\b)")
 """Without an answer before it, a task like any other."""
 
 FAILED = phrase(
@@ -42,9 +46,10 @@ STANDING = phrase(
     r"ab (jetzt|sofort)|in zukunft|künftig|a partir de ahora|de ahora en adelante|en el futuro|"
     r"à partir de maintenant|désormais|dorénavant|à l'avenir)\b[\s,:]*",
 )
-STANDING_AT_THE_END = phrase(
-    r"[\s,]+(from now on|going forward|in (the )?future|next time|every time|each time|from here on)[.!]*$",
+STANDING_LATER = phrase(
+    r"\b(from now on|from here on|going forward|in (the )?future)\b|[\s,]+(next time|every time|each time)[.!]*$",
 )
+"""An order that outlives the moment, said at its beginning or later in it."""
 
 LEAD_IN = phrase(
     r"^((no+|nope|wrong|incorrect|and|but|so|also|ok(ay)?|well|sorry|hey|hi|hello|thanks|thank you|great|hmm+|oh|"
@@ -109,6 +114,7 @@ SHOULD = phrase(
 )
 """How a thing should be: "it should be in euros"."""
 MEANT = phrase(r"^i (meant|asked for|said|(already )?told you) (that )?(?!no\b|so\b)")
+X_NOT_Y = phrase(r"^[\w-]+( [\w-]+){0,4}, not [\w-]+( [\w-]+){0,4}$")
 NOT_BUT = phrase(r"^(not .{2,60}?,\s*(but )?\S|(it|that|this)'s \S.{1,60},\s*not\s)")
 REPROACHES = (
     (phrase(r"^you (forgot|failed|neglected|were supposed) to "), "be sure to "),
@@ -130,6 +136,9 @@ CONDITION_LAST = phrase(
     re.S,
 )
 """An order that says itself when it holds."""
+
+REASON = phrase(r"(,| because| since| as) (?=(I|my|I'\w+) ).*$", re.S)
+"""Why the user wants it: told about them, not ordered."""
 
 POLITE_ORDER = phrase(r"\b(can|could|would|will) you (please )?(always|never|stop|not)\b")
 """A question in form only."""

@@ -39,6 +39,10 @@ class Words:
     def without(self, found: re.Match[str] | None) -> "Words":
         return replace(self, own=self.own[found.end() :], text=self.text[found.end() :]) if found else self
 
+    def up_to(self, end: re.Pattern[str]) -> "Words":
+        found = end.search(self.own, 1)
+        return replace(self, own=self.own[: found.start()], text=self.text[: found.start()]) if found else self
+
 
 def orders(turns: Sequence[Turn], place: int) -> Iterator[Order]:
     """What one turn of the user orders, given what went before."""
@@ -63,7 +67,7 @@ def rejects(turn: Turn) -> bool:
 def _order(sentence: Sentence, *, rejected: bool) -> Order | None:
     if MASK in sentence.own or (sentence.is_question and not cues.POLITE_ORDER.search(sentence.own)):
         return None
-    words = _unwrapped(Words(sentence.own.rstrip(" .!?"), sentence.text.rstrip(" .!?"), rejected))
+    words = _unwrapped(Words(sentence.own.rstrip(" .!?"), sentence.text.rstrip(" .!?"), rejected)).up_to(cues.REASON)
     content = "" if len(words.own.split()) < 2 else _worded(words)
     if not content:
         return None
@@ -76,7 +80,7 @@ def _order(sentence: Sentence, *, rejected: bool) -> Order | None:
 def _unwrapped(words: Words) -> Words:
     words = words.without(cues.LEAD_IN.match(words.own))
     stands = cues.STANDING.match(words.own)
-    at_the_end = cues.STANDING_AT_THE_END.search(words.own)
+    at_the_end = cues.STANDING_LATER.search(words.own)
     words = replace(words.without(stands), stands=bool(stands or at_the_end), opened=bool(stands))
     words = _conditional(words)
     told = cues.TOLD.match(words.own) or (_is_meant(words) and cues.ADVISED.match(words.own)) or None
@@ -121,6 +125,8 @@ def _worded(words: Words) -> str:
     for reproach, instead in cues.REPROACHES:
         if blamed := reproach.match(own):
             return to_the_agent(instead + text[blamed.end() :])
+    if cues.X_NOT_Y.match(own):
+        return to_the_agent(f"the answer should be {text}")
     if cues.NOT_BUT.match(own):
         return to_the_agent(re.sub(r"^(?:it|that|this)['’]s\b", "The answer is", text, flags=re.I))
     return ""

@@ -35,15 +35,12 @@ _ASKING = phrase(
 
 def request_before(turns: Sequence[Turn], place: int) -> Sentence | None:
     """What the user had asked for when they were answered: the latest request before a turn that is no correction."""
-    fallback: Sentence | None = None
-    for turn in reversed(turns[:place]):
-        if turn.role != "user":
-            continue
-        asked = request_in(turn)
-        if asked and not _is_objection(asked):
-            return asked
-        fallback = asked or fallback
-    return fallback
+    said = [asked for turn in reversed(turns[:place]) if turn.role == "user" and (asked := request_in(turn))]
+    asking = [each for each in said if is_request(each)]
+    for choice in (asking, said):
+        if found := next((each for each in choice if not _is_objection(each)), None):
+            return found
+    return said[-1] if said else None
 
 
 def request_in(turn: Turn) -> Sentence | None:

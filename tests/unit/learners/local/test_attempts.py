@@ -95,6 +95,22 @@ async def test_an_answer_the_user_says_worked(said: tuple[str, ...]) -> None:
     assert said[1] in found.content
 
 
+async def test_what_worked_goes_back_to_what_was_asked_for() -> None:
+    (found,) = await learned(
+        talk(
+            "I need help with my order #12345",
+            "I'd be happy to help. Let me look that up for you.",
+            "It says delivered but I never received it",
+            "Can you confirm your delivery address?",
+            "123 Main St, Apt 4B",
+            "The package was left at the building's front desk. Could you check there?",
+            "Found it! Thank you so much for your help!",
+        )
+    )
+    assert found.trigger == "The user needs help with their order #12345"
+    assert found.content.startswith("Do what worked: The package was left at the building's front desk.")
+
+
 @pytest.mark.parametrize(
     "said",
     [

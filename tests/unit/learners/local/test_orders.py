@@ -89,6 +89,26 @@ CORRECTED = [
         "The user asks to compare the two phones",
     ),
     (
+        ("Set the thermostat to 20.", "Done: 20 Fahrenheit.", "Celsius, not Fahrenheit!"),
+        "The answer should be Celsius, not Fahrenheit.",
+        "The user asks to set the thermostat to 20",
+    ),
+    (
+        ("What's my balance?", "200 dollars.", "It should be in euros, I live in Spain."),
+        "The answer should be in euros.",
+        "The user asks: what's their balance",
+    ),
+    (
+        ("Can you sum up the article?", "…", "Too long. Please keep it to three sentences from now on."),
+        "Keep it to three sentences from now on.",
+        "The user asks to sum up the article",
+    ),
+    (
+        ("Write a CSV parser.", "import pandas", "No, I told you not to use pandas."),
+        "Do not use pandas.",
+        "The user asks to write a CSV parser",
+    ),
+    (
         ("Which vaccine do I need?", "None.", "That's incorrect. Always check the destination country first."),
         "Always check the destination country first.",
         "The user asks: which vaccine do they need",
@@ -152,6 +172,11 @@ async def test_a_correction_becomes_a_playbook(said: tuple[str, ...], content: s
     found = await learned(turns, kinds=frozenset((Kind.USER_PLAYBOOK,)))
     assert [(each.content, each.trigger) for each in found] == [(content, trigger)]
     assert_grounded(found, turns)
+
+
+async def test_the_reason_of_an_instruction_is_a_fact() -> None:
+    found = await learned(talk("What's my balance?", "200 dollars.", "It should be in euros, I live in Spain."))
+    assert [each.content for each in found] == ["The answer should be in euros.", "The user lives in Spain."]
 
 
 async def test_an_instruction_without_a_request_holds_for_anything() -> None:

@@ -83,6 +83,8 @@ NOTHING_TO_LEARN = [
     ("Never saw this coming.",),
     ("Always up for something sweet.",),
     ("Don't feel like I'm making much of an impact here.",),
+    ("Can I bring my dog?", "I will ask.", "That should be fine."),
+    ("Is it far?", "Ten minutes.", "It should be fun!"),
     ("Haha, that's funny!",),
     ("Wow, the colours really blend nicely.",),
     ("Yesterday we went to the lake and it rained.",),
