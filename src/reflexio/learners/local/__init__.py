@@ -1,0 +1,1 @@
+"""The learner that needs no model: rules, and an embedder where meaning decides."""

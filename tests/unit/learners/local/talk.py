@@ -1,0 +1,41 @@
+"""Conversations for the local learner, and what it makes of them."""
+
+from collections.abc import Iterable
+
+from reflexio.learners.local.learner import LocalLearner
+from reflexio.models.config import Config
+from reflexio.models.learned import Candidate, Turn, Window
+from reflexio.models.learning import Kind
+from reflexio.ports.embedding import Embedder
+from reflexio.providers.embedding.scripted import ScriptedEmbedder
+
+BOTH = frozenset((Kind.PROFILE, Kind.USER_PLAYBOOK))
+
+
+def talk(*said: str) -> tuple[Turn, ...]:
+    """User and agent by turns, the user first."""
+    return tuple(Turn(place + 1, "agent" if place % 2 else "user", words) for place, words in enumerate(said))
+
+
+async def learned(
+    turns: Iterable[Turn],
+    *,
+    config: Config | None = None,
+    kinds: frozenset[Kind] = BOTH,
+    embedder: Embedder | None = None,
+) -> tuple[Candidate, ...]:
+    learner = LocalLearner(embedder or ScriptedEmbedder())
+    window = Window("ann", "v1", tuple(turns))
+    return (await learner.extract(window, config or Config(), kinds)).candidates
+
+
+def assert_grounded(found: Iterable[Candidate], turns: Iterable[Turn]) -> None:
+    """Every quote stands in its turn, and at least one of them in a new one."""
+    by_id = {turn.id: turn for turn in turns}
+    for each in found:
+        assert each.evidence
+        assert any(by_id[quote.turn_id].is_new for quote in each.evidence)
+        for quote in each.evidence:
+            turn = by_id[quote.turn_id]
+            tools = " ".join(str(word) for call in turn.tools for word in (call.status, *call.data.values()))
+            assert quote.text in (turn.content + "\n" + turn.expert_content + "\n" + tools), quote

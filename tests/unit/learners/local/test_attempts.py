@@ -1,0 +1,171 @@
+"""Attempts: a tool that failed and then worked, an answer confirmed after another failed, a request made again."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from reflexio.models.learned import ToolCall, Turn
+from reflexio.ports.embedding import Embedder
+from reflexio.providers.embedding.local import LocalEmbedder
+from tests.unit.learners.local.talk import assert_grounded, learned, talk
+
+
+def called(turn_id: int, status: str = "", *, is_new: bool = True, tool: str = "search_flights", **data: Any) -> Turn:
+    return Turn(turn_id, "agent", tools=(ToolCall(tool, data, status),), is_new=is_new)
+
+
+ASKED = Turn(1, "user", "Find me a flight to Oslo on May 20th.")
+FAILED = [
+    called(2, "error", input={"to": "OSL", "date": "20 May"}, output="Date must be YYYY-MM-DD"),
+    called(2, input={"to": "OSL", "date": "20 May"}, error="Date must be YYYY-MM-DD"),
+    called(2, to="OSL", date="20 May", result="Error: Date must be YYYY-MM-DD"),
+    called(2, "failed", tool_input='{"to": "OSL", "date": "20 May"}', output="Date must be YYYY-MM-DD"),
+]
+
+
+@pytest.mark.parametrize("failed", FAILED)
+async def test_what_differed_between_a_failed_call_and_one_that_worked_is_learned(failed: Turn) -> None:
+    turns = [ASKED, failed, called(3, "success", input={"to": "OSL", "date": "2024-05-20"}, output=["SK12"])]
+    (found,) = await learned(turns)
+    assert 'date="2024-05-20", not "20 May"' in found.content
+    assert "Date must be YYYY-MM-DD" in found.content
+    assert "to=" not in found.content
+    assert (
+        found.trigger == "The agent calls search_flights after: The user asks to find them a flight to Oslo on May 20th"
+    )
+    assert_grounded([found], turns)
+
+
+async def test_an_argument_added_or_left_out_is_named() -> None:
+    turns = [ASKED, called(2, "error", input={"a": 1}), called(3, "ok", input={"b": 2})]
+    (found,) = await learned(turns)
+    assert "without a; with b=2" in found.content
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [called(2, "error", input={"a": 1}), called(3, "ok", input={"a": 1})],
+        [called(2, "ok", input={"a": 1}), called(3, "error", input={"a": 2})],
+        [called(2, "error", input={"a": 1}), called(3, "ok", tool="other", input={"a": 2})],
+        [called(2, "error", input={"a": 1})],
+        [called(2, "ok", input={"a": 1}, result="No errors found"), called(3, "ok", input={"a": 2})],
+        [called(2, "error", input={"a": 1}, is_new=False), called(3, "ok", input={"a": 2}, is_new=False)],
+    ],
+    ids=["same call again", "worked first", "another tool", "never worked", "no error", "learned already"],
+)
+async def test_other_tool_calls_teach_nothing(turns: list[Turn]) -> None:
+    assert await learned(turns) == ()
+
+
+async def test_the_answer_that_worked_after_another_had_failed() -> None:
+    turns = talk(
+        "How do I stop the printer from jamming?",
+        "Clean the glass plate.",
+        "It still jams, that didn't work.",
+        "Open the rear tray and remove the torn sheet behind the roller.",
+        "Perfect, that worked!",
+    )
+    (found,) = await learned(turns)
+    assert found.trigger == "The user asks how to stop the printer from jamming"
+    assert found.content == (
+        "Do what worked: Open the rear tray and remove the torn sheet behind the roller. "
+        "Not what had failed before: Clean the glass plate."
+    )
+    assert "after an earlier answer had failed" in found.rationale
+    assert_grounded([found], turns)
+
+
+CONFIRMED = [
+    (
+        "How do I reset my password?",
+        "To reset your password, go to Settings > Security.",
+        "Perfect, that worked! Thanks!",
+    ),
+    ("My parcel never arrived", "Check the front desk of the building, please.", "Found it! Thank you so much!"),
+    ("The app crashes on start.", "Delete the cache folder and restart.", "Great, that fixed it."),
+]
+
+
+@pytest.mark.parametrize("said", CONFIRMED)
+async def test_an_answer_the_user_says_worked(said: tuple[str, ...]) -> None:
+    (found,) = await learned(talk(*said))
+    assert found.metadata == {"signal": "confirmation"}
+    assert said[1] in found.content
+
+
+async def test_what_worked_goes_back_to_what_was_asked_for() -> None:
+    (found,) = await learned(
+        talk(
+            "I need help with my order #12345",
+            "I'd be happy to help. Let me look that up for you.",
+            "It says delivered but I never received it",
+            "Can you confirm your delivery address?",
+            "123 Main St, Apt 4B",
+            "The package was left at the building's front desk. Could you check there?",
+            "Found it! Thank you so much for your help!",
+        )
+    )
+    assert found.trigger == "The user needs help with their order #12345"
+    assert found.content.startswith("Do what worked: The package was left at the building's front desk.")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("How do I reset it?", "Go to Settings.", "Perfect, thanks!"),
+        ("How do I reset it?", "Go to Settings.", "I hope that worked."),
+        ("How do I reset it?", "Go to Settings.", "It worked before, but now it fails."),
+        ("Tell me a joke.", "A horse walks into a bar.", "Haha, that worked on me!"),
+    ],
+)
+async def test_courtesy_and_hope_confirm_nothing(said: tuple[str, ...]) -> None:
+    assert await learned(talk(*said)) == ()
+
+
+@pytest.fixture
+async def embedder() -> AsyncIterator[Embedder]:
+    embedder = LocalEmbedder()
+    yield embedder
+    await embedder.aclose()
+
+
+REPEATED = [
+    (
+        "How do I export my contacts as CSV?",
+        "You can import contacts in Settings.",
+        "How can I export my contacts as a CSV file?",
+    ),
+    (
+        "What is the fee for international transfers?",
+        "Transfers are easy!",
+        "Again: what is the fee for international transfers?",
+    ),
+    (
+        "Which trains to Bern run on Sunday?",
+        "Trains to Basel run daily.",
+        "I asked which trains to Bern run on Sunday.",
+    ),
+]
+
+
+@pytest.mark.parametrize("said", REPEATED)
+async def test_a_request_made_again_says_that_the_answer_missed_it(said: tuple[str, ...], embedder: Embedder) -> None:
+    turns = talk(*said)
+    (found,) = await learned(turns, embedder=embedder)
+    assert found.trigger.startswith("The user asks")
+    assert found.metadata["signal"] in {"repetition", "instruction"}
+    assert_grounded([found], turns)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("What is the capital of Peru?", "Lima.", "What is the capital of Chile?"),
+        ("What is the fee for transfers?", "Two euros.", "And how long do transfers take?"),
+        ("Is the shop open on Sunday?", "Yes.", "Is the café open on Monday?"),
+    ],
+)
+async def test_another_question_of_the_same_kind_is_no_repetition(said: tuple[str, ...], embedder: Embedder) -> None:
+    assert await learned(talk(*said), embedder=embedder) == ()
