@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -34,9 +35,10 @@ from reflexio.engine.steps import (
 )
 from reflexio.errors import InvalidRequest, NotFound, StorageReadOnly, StorageTaken
 from reflexio.ports.work import Job, Json, State, Workflow
+from reflexio.storage.faults import explained
 
 if TYPE_CHECKING:
-    from dbos import DBOS, DBOSConfig, StepInfo, WorkflowStatus
+    from dbos import DBOSConfig, StepInfo, WorkflowStatus
 
 T = TypeVar("T")
 
@@ -51,17 +53,18 @@ LOST = "lost"
 VERSION = "1"
 EXECUTOR = "sole"
 ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
+UNDER_WAY = ("queued", "running")
 UNFINISHED = ["ENQUEUED", "PENDING"]
-MOST_RECOVERIES = 50
-"""A job that was under way each time the process died is set aside after so many deaths."""
-POLL = 1.0
-GRACE = 1.5
+POLL = 10.0
+"""For safety alone: whatever changes here rings the bell."""
 RECHECK = 5.0
 BATCH = 500
 THREADS = 4
+CONNECTIONS = 4
+"""Few: who waits for one is served in turn, who waits for SQLite's lock sleeps at random."""
 PRAGMAS = (
     "journal_mode=WAL",
-    "synchronous=FULL",
+    "synchronous=NORMAL",
     "foreign_keys=ON",
     "busy_timeout=30000",
 )
@@ -71,12 +74,20 @@ _running = threading.Lock()
 
 
 class DbosWork:
-    """`path` is the database of jobs and steps; nothing else may be kept in it."""
+    """`path` is the database of jobs and steps; nothing else may be kept in it.
 
-    def __init__(self, path: Path, *, concurrency: int = 8, patience: float = 5.0) -> None:
+    `patience` is how long `start` waits for another process to let go, `grace` how long `close` waits for the steps
+    at hand, both in seconds. A job that was under way at so many `deaths` of the process is set aside as failed.
+    """
+
+    def __init__(
+        self, path: Path, *, concurrency: int = 8, patience: float = 5.0, grace: float = 1.5, deaths: int = 50
+    ) -> None:
         self._path = path
         self._concurrency = concurrency
         self._patience = patience
+        self._grace = grace
+        self._deaths = deaths
         self._workflows: dict[str, Registered] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="reflexio-work")
         self._bell = Bell()
@@ -85,7 +96,12 @@ class DbosWork:
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._acting: set[asyncio.Task[Any]] = set()
         self._cancelled: set[str] = set()
-        self._told: defaultdict[str, list[asyncio.Event]] = defaultdict(list)
+        # Asked for here and not begun yet: nothing to recall.
+        self._fresh: set[str] = set()
+        # Asked for here and not over: `_over` will tell.
+        self._live: set[str] = set()
+        self._mending: set[asyncio.Task[None]] = set()
+        self._waiting: defaultdict[str, set[asyncio.Future[Job | None]]] = defaultdict(set)
         self._closing = False
         self._open = False
 
@@ -104,38 +120,48 @@ class DbosWork:
             raise InvalidRequest("A job needs a key and a lane.")
         as_text(data)
         job = await self._off_loop(self._ask, name, key, data, lane)
+        if job is not None:
+            return job
         self._bell.ring()
-        return job
+        return Job(key, name, "queued")
 
     async def wait(self, key: str) -> Job:
-        told = asyncio.Event()
-        self._told[key].append(told)
+        job = None if key in self._live else await self._find(key)
+        while job is None or job.state in UNDER_WAY:
+            job = await self._news(key) or await self._find(key)
+        return job
+
+    async def _find(self, key: str) -> Job:
+        job = await self.get(key)
+        if job is None:
+            raise NotFound(what="job", id=key)
+        return job
+
+    async def _news(self, key: str) -> Job | None:
+        """The job once it has ended here; nothing when it is time to look whether it ended elsewhere."""
+        told: asyncio.Future[Job | None] = self._main.create_future()
+        self._waiting[key].add(told)
         try:
-            while True:
-                job = await self.get(key)
-                if job is None:
-                    raise NotFound(what="job", id=key)
-                if job.state not in ("queued", "running"):
-                    return job
-                await _first(told, RECHECK)
-                told.clear()
+            async with asyncio.timeout(RECHECK):
+                return await told
+        except TimeoutError:
+            return None
         finally:
-            self._told[key].remove(told)
-            if not self._told[key]:
-                del self._told[key]
+            self._waiting[key].discard(told)
+            if not self._waiting[key]:
+                del self._waiting[key]
 
     async def get(self, key: str) -> Job | None:
         return await self._off_loop(self._look_up, key)
 
     async def cancel(self, key: str) -> bool:
         job = await self.get(key)
-        if job is None or job.state not in ("queued", "running"):
+        if job is None or job.state not in UNDER_WAY:
             return False
         await self._off_loop(self._dbos.cancel_workflow, key)
         if key in self._running:
             self._cancelled.add(key)
-        self._tell(key)
-        self._bell.ring()
+        self._over(key, None)
         job = await self.get(key)
         return job is not None and job.state == "cancelled"
 
@@ -149,19 +175,25 @@ class DbosWork:
         if not self._open:
             self._threads.shutdown(wait=False)
             return
-        self._closing = True
+        self._open, self._closing = False, True
         self._bell.stop()
-        await _all(self._running.values(), GRACE)
+        for task in self._mending:
+            task.cancel()
+        await _all(self._running.values(), self._grace)
         for task in [*self._acting, *self._running.values()]:
             task.cancel()
-        await _all([*self._acting, *self._running.values()], GRACE)
+        await _all([*self._acting, *self._running.values()], self._grace)
         await self._off_loop(self._shut_down)
         self._threads.shutdown()
 
     # On the threads: DBOS's synchronous interface, outside any workflow's context.
 
     async def _off_loop(self, fn: Callable[..., T], *values: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, fn, *values)
+        def explainable() -> T:
+            with explained(str(self._path)):
+                return fn(*values)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, explainable)
 
     def _launch(self) -> None:
         if not _running.acquire(blocking=False):
@@ -185,12 +217,13 @@ class DbosWork:
         from dbos._queue import queue_worker_thread
 
         self._dbos = DBOS
-        self._engine = _system_engine(self._path, self._concurrency)
+        self._engine = _system_engine(self._path)
         instance = DBOS(config=_config(self._path, self._engine))
-        DBOS.workflow(name=JOB, max_recovery_attempts=MOST_RECOVERIES)(self._workflow())
+        DBOS.workflow(name=JOB, max_recovery_attempts=self._deaths - 1)(self._workflow())
         # DBOS's own thread for a queue only polls. The same function on a thread of ours wakes when the bell rings.
         DBOS.listen_queues([])
         DBOS.launch()
+        self._await_recovery()
         queue = DBOS.register_queue(
             QUEUE,
             worker_concurrency=self._concurrency,
@@ -198,14 +231,21 @@ class DbosWork:
             polling_interval_sec=POLL,
             on_conflict="always_update",
         )
-        self._asked = max((each.priority or 0 for each in self._unfinished()), default=0)
+        self._asked = max((each.priority or 0 for each in self._listed(UNFINISHED)), default=0)
         self._worker = threading.Thread(
             target=queue_worker_thread, args=(self._bell, instance, queue), name="reflexio-lanes", daemon=True
         )
         self._worker.start()
+        self._bell.ring()
 
-    def _unfinished(self) -> "list[WorkflowStatus]":
-        return self._dbos.list_workflows(status=UNFINISHED, load_input=False, load_output=False)
+    def _await_recovery(self) -> None:
+        """DBOS puts what a crash left under way back into its lane, beside us; our first look must find it there."""
+        deadline = time.monotonic() + RECHECK
+        while self._listed(["PENDING"]) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _listed(self, states: list[str]) -> "list[WorkflowStatus]":
+        return self._dbos.list_workflows(status=states, load_input=False, load_output=False)
 
     def _shut_down(self) -> None:
         self._worker.join()
@@ -214,26 +254,36 @@ class DbosWork:
         self._sole.release()
         _running.release()
 
-    def _ask(self, name: str, key: str, data: Json, lane: str) -> Job:
+    def _ask(self, name: str, key: str, data: Json, lane: str) -> Job | None:
+        """The job when there is one of that key already; nothing when this is a new one."""
+        from dbos import error as dbos_error
+
         # Its place in the lane is its priority: DBOS's own order is the clock's, which stands still for a whole
         # second on Python 3.11 and may go backwards on any.
         with self._asking:
             self._asked += 1
-            self._dbos.enqueue_workflow_with_options(
-                {
-                    "workflow_name": JOB,
-                    "queue_name": QUEUE,
-                    "workflow_id": key,
-                    "queue_partition_key": lane,
-                    "priority": self._asked,
-                },
-                name,
-                lane,
-                data,
-            )
-        job = self._look_up(key)
-        assert job is not None
-        return job
+            if is_new := key not in self._live:
+                self._fresh.add(key)
+                self._live.add(key)
+            try:
+                self._dbos.enqueue_workflow_with_options(
+                    {
+                        "workflow_name": JOB,
+                        "queue_name": QUEUE,
+                        "workflow_id": key,
+                        "workflow_id_reuse_policy": "reject",
+                        "queue_partition_key": lane,
+                        "priority": self._asked,
+                    },
+                    name,
+                    lane,
+                    data,
+                )
+                return None
+            except dbos_error.DBOSWorkflowIDInUseError:
+                if is_new:
+                    self._forget_live(key)
+        return self._look_up(key)
 
     def _look_up(self, key: str) -> Job | None:
         found = self._dbos.get_workflow_status(key)
@@ -243,13 +293,13 @@ class DbosWork:
         name = found.input["args"][0] if found.input else ""
         match found.status:
             case "SUCCESS":
-                return Job(found.workflow_id, name, **found.output)
+                return Job(found.workflow_id, name, **(found.output or {}))
             case "CANCELLED":
                 return Job(found.workflow_id, name, "cancelled")
             case "ERROR":
                 return Job(found.workflow_id, name, "failed", error=str(found.error))
             case "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
-                error = f"The process died {MOST_RECOVERIES} times while this was under way."
+                error = f"The process stopped {self._deaths} times while this was under way."
                 return Job(found.workflow_id, name, "failed", error=error)
             case _:
                 state: State = "running" if found.workflow_id in self._running else "queued"
@@ -272,7 +322,9 @@ class DbosWork:
             task = asyncio.current_task()
             assert task is not None
             # Done is when DBOS has committed the outcome: whoever waits is told what will still be true tomorrow.
-            task.add_done_callback(lambda _: self._main.call_soon_threadsafe(self._over, key))
+            task.add_done_callback(
+                lambda task: self._main.call_soon_threadsafe(self._over, key, _ended(key, name, task))
+            )
             return await _on(self._main, self._perform(key, name, lane, data, asyncio.get_running_loop()))
 
         return job
@@ -288,6 +340,7 @@ class DbosWork:
                 return asdict(await self._outcome(key, name, data, loop))
             finally:
                 del self._running[key]
+                self._cancelled.discard(key)
 
     async def _outcome(self, key: str, name: str, data: Json, loop: asyncio.AbstractEventLoop) -> Outcome:
         registered = self._workflows.get(name)
@@ -306,11 +359,16 @@ class DbosWork:
 
     async def _recall(self, key: str, loop: asyncio.AbstractEventLoop) -> list[Json]:
         """What was kept before a crash. DBOS counts steps, we name them: its count is led past all that it kept."""
+        if key in self._fresh:
+            self._fresh.discard(key)
+            return []
         kept = {each["function_id"]: each for each in await self._off_loop(self._dbos.list_workflow_steps, key)}
         for number in range(1, max(kept, default=0) + 1):
             await _on(loop, self._pass(kept.get(number)))
         return [
-            {**step["output"], "name": step["function_name"]} for step in kept.values() if step["function_name"] != LOST
+            {**(step["output"] or {}), "name": step["function_name"]}
+            for step in kept.values()
+            if step["function_name"] != LOST
         ]
 
     async def _pass(self, step: "StepInfo | None") -> None:
@@ -354,25 +412,38 @@ class DbosWork:
         except (dbos_error.DBOSWorkflowCancelledError, dbos_error.DBOSWorkflowConflictIDError) as error:
             raise asyncio.CancelledError(str(error)) from error
 
-    def _over(self, key: str) -> None:
-        self._cancelled.discard(key)
-        self._bell.ring()
-        self._tell(key)
+    def _forget_live(self, key: str) -> None:
+        self._fresh.discard(key)
+        self._live.discard(key)
 
-    def _tell(self, key: str) -> None:
-        for told in self._told.get(key, ()):
-            told.set()
+    def _over(self, key: str, job: Job | None) -> None:
+        self._forget_live(key)
+        self._bell.ring()
+        if job is None and not self._closing:
+            self._mending.add(mending := asyncio.create_task(self._mend(key)))
+            mending.add_done_callback(self._mending.discard)
+        for told in self._waiting.get(key, ()):
+            if not told.done():
+                told.set_result(job)
+
+    async def _mend(self, key: str) -> None:
+        """A job whose end could not be written (a full disk) would hold up its lane until the next start."""
+        await asyncio.sleep(RECHECK)
+        job = await self.get(key)
+        if job is not None and job.state == "queued":
+            await self._off_loop(lambda: self._dbos.resume_workflow(key, queue_name=QUEUE))
+            self._bell.ring()
+
+
+def _ended(key: str, name: str, task: "asyncio.Task[Json]") -> Job | None:
+    """The job as it was committed, or nothing when only the database knows."""
+    if task.cancelled() or task.exception() is not None:
+        return None
+    return Job(key, name, **task.result())
 
 
 async def _on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
-
-
-async def _first(told: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(told.wait(), seconds)
-    except TimeoutError:
-        pass
 
 
 async def _all(tasks: Any, seconds: float) -> None:
@@ -381,10 +452,17 @@ async def _all(tasks: Any, seconds: float) -> None:
 
 
 def _quieten() -> None:
-    """DBOS greets, advises and points to its cloud at INFO, on a handler of its own unless there is one."""
+    """DBOS greets, advises and points to its cloud at INFO, on a handler of its own unless there is one; it warns of
+    every workflow that we stop. What it has to say of the database goes where our log goes."""
     logger = logging.getLogger("dbos")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
+    if _is_news not in logger.filters:
+        logger.addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.WARNING or not record.getMessage().startswith("Asyncio task cancelled")
 
 
 def _config(path: Path, engine: Engine) -> "DBOSConfig":
@@ -424,8 +502,8 @@ def _url(path: Path) -> URL:
     return URL.create("sqlite", database=str(path))
 
 
-def _system_engine(path: Path, concurrency: int) -> Engine:
-    engine = create_engine(_url(path), poolclass=QueuePool, pool_size=concurrency + THREADS + 4, max_overflow=-1)
+def _system_engine(path: Path) -> Engine:
+    engine = create_engine(_url(path), poolclass=QueuePool, pool_size=CONNECTIONS, max_overflow=0)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:

@@ -6,14 +6,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from reflexio.engine.lanes import Lanes
-from reflexio.engine.steps import Act, NamedSteps, Outcome, Registered, answer_of, as_text, changed, outcome_of
-from reflexio.engine.steps import unregistered as no_workflow
+from reflexio.engine.steps import (
+    Act,
+    NamedSteps,
+    Outcome,
+    Registered,
+    answer_of,
+    as_text,
+    changed,
+    outcome_of,
+    unregistered,
+)
 from reflexio.errors import NotFound
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.work import Job, Json, Workflow
 
 ENDED = frozenset({"done", "failed", "cancelled"})
-GRACE = 1.5
 
 
 @dataclass
@@ -37,8 +45,11 @@ class Memory:
 class InlineWork:
     """Same semantics as the durable engine, as durable as its memory."""
 
-    def __init__(self, memory: Memory | None = None, *, concurrency: int = 8, clock: Clock | None = None) -> None:
+    def __init__(
+        self, memory: Memory | None = None, *, concurrency: int = 8, grace: float = 1.5, clock: Clock | None = None
+    ) -> None:
         self._memory = memory or Memory()
+        self._grace = grace
         self._clock = clock or SystemClock()
         self._lanes = Lanes(concurrency)
         self._workflows: dict[str, Registered] = {}
@@ -92,7 +103,7 @@ class InlineWork:
     async def close(self) -> None:
         self._closing = True
         if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=GRACE)
+            await asyncio.wait(self._tasks.values(), timeout=self._grace)
         await self.crash()
 
     async def crash(self) -> None:
@@ -115,15 +126,13 @@ class InlineWork:
             asked.job = replace(asked.job, state="running")
             outcome = await self._outcome(asked)
             if asked.job.state == "running":
-                self._end(
-                    asked, replace(asked.job, state=outcome.state, result=outcome.result, error=outcome.error)
-                )
+                self._end(asked, replace(asked.job, state=outcome.state, result=outcome.result, error=outcome.error))
 
     async def _outcome(self, asked: Asked) -> Outcome:
         job = asked.job
         registered = self._workflows.get(job.name)
         if registered is None:
-            return no_workflow(job.name)
+            return unregistered(job.name)
         for version, _ in asked.answers.values():
             if version != registered.version:
                 return changed(job.name, version, registered.version)

@@ -90,7 +90,8 @@ async def outcome_of(workflow: Workflow, steps: NamedSteps, data: Json, *, label
         if steps.is_stopped() or _is_cancelled():
             raise
         return Outcome("failed", error="The workflow was cancelled from within.")
-    except Exception as error:  # noqa: BLE001  the worker loop: whatever went wrong is this job's alone
+    except Exception as error:
+        # This is the worker loop: whatever went wrong is this job's alone.
         message = (str(error) or type(error).__name__)[:LONGEST_ERROR]
         log.warning("%s failed: %s", label, message, exc_info=not isinstance(error, ReflexioError))
         return Outcome("failed", error=message)
