@@ -10,7 +10,7 @@ import pytest
 
 from reflexio.engine.dbos import DbosWork
 from reflexio.engine.inline import InlineWork, Memory
-from reflexio.errors import NotFound
+from reflexio.errors import NotFound, StorageUnavailable
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.work import Job, Json, Steps, Work, Workflow
 
@@ -483,6 +483,19 @@ async def test_old_jobs_are_forgotten_and_unfinished_ones_are_not(open_work: Ope
     assert job.state == "running"
     await work.enqueue("scene", "a", {"job": "a"}, lane="a")
     assert (await ended(work, "a")).state == "done"
+
+
+async def test_who_waits_is_told_of_the_close(open_work: OpenWork) -> None:
+    scene = Scene()
+    scene.hold("a.one")
+    work = await open_work(scene=scene)
+    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
+    waiting = [asyncio.create_task(ended(work, "a")) for _ in range(2)]
+    await scene.next_begun()
+    await work.close()
+    for each in waiting:
+        with pytest.raises(StorageUnavailable, match="closed"):
+            await each
 
 
 async def test_closing_twice_is_closing_once(open_work: OpenWork) -> None:

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from reflexio.engine.bell import Bell
 from reflexio.engine.lanes import Lanes
 from reflexio.engine.sole import Sole
 from reflexio.engine.steps import (
+    CLOSED,
     Act,
     NamedSteps,
     Outcome,
@@ -33,7 +35,7 @@ from reflexio.engine.steps import (
     outcome_of,
     unregistered,
 )
-from reflexio.errors import InvalidRequest, NotFound, StorageReadOnly, StorageTaken
+from reflexio.errors import InvalidRequest, NotFound, StorageReadOnly, StorageTaken, StorageUnavailable
 from reflexio.ports.work import Job, Json, State, Workflow
 from reflexio.storage.faults import explained
 
@@ -103,7 +105,8 @@ class DbosWork:
         self._mending: set[asyncio.Task[None]] = set()
         self._waiting: defaultdict[str, set[asyncio.Future[Job | None]]] = defaultdict(set)
         self._closing = False
-        self._open = False
+        self._is_closed = False
+        self._opened = ExitStack()
 
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
         self._workflows[name] = Registered(workflow, version)
@@ -172,10 +175,8 @@ class DbosWork:
         return forgotten
 
     async def close(self) -> None:
-        if not self._open:
-            self._threads.shutdown(wait=False)
-            return
-        self._open, self._closing = False, True
+        opened, self._opened = self._opened, ExitStack()
+        self._closing = True
         self._bell.stop()
         for task in self._mending:
             task.cancel()
@@ -183,7 +184,10 @@ class DbosWork:
         for task in [*self._acting, *self._running.values()]:
             task.cancel()
         await _all([*self._acting, *self._running.values()], self._grace)
-        await self._off_loop(self._shut_down)
+        self._is_closed = True
+        for told in [each for waiting in self._waiting.values() for each in waiting if not each.done()]:
+            told.set_exception(StorageUnavailable(CLOSED))
+        await asyncio.to_thread(opened.close)
         self._threads.shutdown()
 
     # On the threads: DBOS's synchronous interface, outside any workflow's context.
@@ -193,32 +197,33 @@ class DbosWork:
             with explained(str(self._path)):
                 return fn(*values)
 
+        if self._is_closed:
+            raise StorageUnavailable(CLOSED)
         return await asyncio.get_running_loop().run_in_executor(self._threads, explainable)
 
     def _launch(self) -> None:
-        if not _running.acquire(blocking=False):
-            raise StorageTaken("This process has opened another one.", path=str(self._path.parent))
-        try:
+        with ExitStack() as opened:
+            if not _running.acquire(blocking=False):
+                raise StorageTaken("This process has opened another one.", path=str(self._path.parent))
+            opened.callback(_running.release)
             _make_private(self._path)
-            self._sole = Sole(self._path.with_name(f"{self._path.name}.lock"), patience=self._patience)
-            try:
-                self._launch_dbos()
-            except BaseException:
-                self._sole.release()
-                raise
-        except BaseException:
-            _running.release()
-            raise
-        self._open = True
+            sole = Sole(self._path.with_name(f"{self._path.name}.lock"), patience=self._patience)
+            opened.callback(sole.release)
+            self._engine = _system_engine(self._path)
+            opened.callback(self._engine.dispose)
+            # Before DBOS does, which would tell the whole log about a damaged file.
+            self._engine.connect().close()
+            self._launch_dbos(opened)
+            self._opened = opened.pop_all()
 
-    def _launch_dbos(self) -> None:
+    def _launch_dbos(self, opened: ExitStack) -> None:
         _quieten()
         from dbos import DBOS
         from dbos._queue import queue_worker_thread
 
         self._dbos = DBOS
-        self._engine = _system_engine(self._path)
         instance = DBOS(config=_config(self._path, self._engine))
+        opened.callback(DBOS.destroy, destroy_registry=True)
         DBOS.workflow(name=JOB, max_recovery_attempts=self._deaths - 1)(self._workflow())
         # DBOS's own thread for a queue only polls. The same function on a thread of ours wakes when the bell rings.
         DBOS.listen_queues([])
@@ -232,10 +237,11 @@ class DbosWork:
             on_conflict="always_update",
         )
         self._asked = max((each.priority or 0 for each in self._listed(UNFINISHED)), default=0)
-        self._worker = threading.Thread(
+        worker = threading.Thread(
             target=queue_worker_thread, args=(self._bell, instance, queue), name="reflexio-lanes", daemon=True
         )
-        self._worker.start()
+        worker.start()
+        opened.callback(worker.join)
         self._bell.ring()
 
     def _await_recovery(self) -> None:
@@ -246,13 +252,6 @@ class DbosWork:
 
     def _listed(self, states: list[str]) -> "list[WorkflowStatus]":
         return self._dbos.list_workflows(status=states, load_input=False, load_output=False)
-
-    def _shut_down(self) -> None:
-        self._worker.join()
-        self._dbos.destroy(destroy_registry=True)
-        self._engine.dispose()
-        self._sole.release()
-        _running.release()
 
     def _ask(self, name: str, key: str, data: Json, lane: str) -> Job | None:
         """The job when there is one of that key already; nothing when this is a new one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from reflexio.engine.lanes import Lanes
 from reflexio.engine.steps import (
+    CLOSED,
     Act,
     NamedSteps,
     Outcome,
@@ -17,7 +18,7 @@ from reflexio.engine.steps import (
     outcome_of,
     unregistered,
 )
-from reflexio.errors import NotFound
+from reflexio.errors import NotFound, StorageUnavailable
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.work import Job, Json, Workflow
 
@@ -54,7 +55,7 @@ class InlineWork:
         self._lanes = Lanes(concurrency)
         self._workflows: dict[str, Registered] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._ended: dict[str, asyncio.Event] = {}
+        self._ended: dict[str, asyncio.Future[None]] = {}
         self._closing = False
 
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
@@ -80,7 +81,8 @@ class InlineWork:
             raise NotFound(what="job", id=key)
         asked = self._memory.jobs[key]
         if asked.job.state not in ENDED:
-            await self._ended.setdefault(key, asyncio.Event()).wait()
+            # Shielded: one caller who gives up takes nothing from the others.
+            await asyncio.shield(self._ended.setdefault(key, asyncio.get_running_loop().create_future()))
         return asked.job
 
     async def get(self, key: str) -> Job | None:
@@ -113,6 +115,9 @@ class InlineWork:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+        for told in self._ended.values():
+            told.set_exception(StorageUnavailable(CLOSED))
+        self._ended.clear()
 
     def _begin(self, key: str) -> None:
         task = asyncio.create_task(self._run(self._memory.jobs[key]))
@@ -154,4 +159,4 @@ class InlineWork:
     def _end(self, asked: Asked, job: Job) -> None:
         asked.job, asked.ended_at = job, self._clock.now()
         if told := self._ended.pop(job.key, None):
-            told.set()
+            told.set_result(None)

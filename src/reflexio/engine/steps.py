@@ -14,6 +14,7 @@ log = logging.getLogger("reflexio")
 
 Act = Callable[[], Awaitable[Json]]
 LONGEST_ERROR = 4000
+CLOSED = "The engine is closed; what is unfinished goes on at the next start."
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ class Work(Protocol):
         ...
 
     async def wait(self, key: str) -> Job:
-        """Returns when the job has ended, at once after it has. Raises NotFound when there is no such job."""
+        """Returns when the job has ended, at once after it has. Raises NotFound when there is no such job, and
+        StorageUnavailable when the engine is closed first."""
         ...
 
     async def get(self, key: str) -> Job | None: ...
