@@ -98,6 +98,8 @@ class DbosWork:
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._acting: set[asyncio.Task[Any]] = set()
         self._cancelled: set[str] = set()
+        # Not begun yet. To look for the next job costs DBOS some milliseconds: nobody looks when there is none.
+        self._queued: set[str] = set()
         # Asked for here and not begun yet: nothing to recall.
         self._fresh: set[str] = set()
         # Asked for here and not over: `_over` will tell.
@@ -236,7 +238,9 @@ class DbosWork:
             polling_interval_sec=POLL,
             on_conflict="always_update",
         )
-        self._asked = max((each.priority or 0 for each in self._listed(UNFINISHED)), default=0)
+        unfinished = self._listed(UNFINISHED)
+        self._asked = max((each.priority or 0 for each in unfinished), default=0)
+        self._queued.update(each.workflow_id for each in unfinished)
         worker = threading.Thread(
             target=queue_worker_thread, args=(self._bell, instance, queue), name="reflexio-lanes", daemon=True
         )
@@ -262,8 +266,8 @@ class DbosWork:
         with self._asking:
             self._asked += 1
             if is_new := key not in self._live:
-                self._fresh.add(key)
-                self._live.add(key)
+                for keys in (self._queued, self._fresh, self._live):
+                    keys.add(key)
             try:
                 self._dbos.enqueue_workflow_with_options(
                     {
@@ -281,7 +285,7 @@ class DbosWork:
                 return None
             except dbos_error.DBOSWorkflowIDInUseError:
                 if is_new:
-                    self._forget_live(key)
+                    self._let_go(key)
         return self._look_up(key)
 
     def _look_up(self, key: str) -> Job | None:
@@ -318,6 +322,7 @@ class DbosWork:
     def _workflow(self) -> Callable[[str, str, Json], Coroutine[Any, Any, Json]]:
         async def job(name: str, lane: str, data: Json) -> Json:
             key = str(self._dbos.workflow_id)
+            self._queued.discard(key)
             task = asyncio.current_task()
             assert task is not None
             # Done is when DBOS has committed the outcome: whoever waits is told what will still be true tomorrow.
@@ -411,13 +416,14 @@ class DbosWork:
         except (dbos_error.DBOSWorkflowCancelledError, dbos_error.DBOSWorkflowConflictIDError) as error:
             raise asyncio.CancelledError(str(error)) from error
 
-    def _forget_live(self, key: str) -> None:
-        self._fresh.discard(key)
-        self._live.discard(key)
+    def _let_go(self, key: str) -> None:
+        for keys in (self._queued, self._fresh, self._live):
+            keys.discard(key)
 
     def _over(self, key: str, job: Job | None) -> None:
-        self._forget_live(key)
-        self._bell.ring()
+        self._let_go(key)
+        if self._queued:
+            self._bell.ring()
         if job is None and not self._closing:
             self._mending.add(mending := asyncio.create_task(self._mend(key)))
             mending.add_done_callback(self._mending.discard)
