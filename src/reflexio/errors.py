@@ -15,6 +15,7 @@ ReflexioError
 │  ├─ StorageNewer         written by a newer Reflexio
 │  ├─ StorageCorrupt       damaged file
 │  ├─ StorageReadOnly      folder or file without write permission
+│  ├─ StorageTaken         another process works on it
 │  └─ StorageFull          no space left
 ├─ ServerUnreachable       the client could not reach the server
 └─ ServerFailed            the server answered with an error of its own
@@ -113,6 +114,11 @@ class StorageCorrupt(StorageUnavailable):
 
 class StorageReadOnly(StorageUnavailable):
     """The database {path!r} cannot be written; give this user write permission on its folder or choose another
+    with --data."""
+
+
+class StorageTaken(StorageUnavailable):
+    """Another Reflexio does the work of {path!r} already; stop that one, or give this one a folder of its own
     with --data."""
 
 

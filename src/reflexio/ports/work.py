@@ -14,8 +14,10 @@ class Steps(Protocol):
     async def __call__(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
         """Runs `act` once and remembers its answer; after a crash the answer is given without running it again.
 
-        Steps of one workflow have stable names and run in a stable order. An error is raised to the workflow and
-        not remembered, so that a workflow that is tried again makes the step again.
+        A step is known by its name: each name is finished at most once in a workflow (number the steps of a loop),
+        and a second use of a finished name raises ValueError. An error is raised to the workflow and not remembered,
+        so that a workflow that is tried again makes the step again. The answer is JSON, and comes back as JSON would
+        bring it back: tuples as lists, keys as strings.
         """
         ...
 
@@ -37,16 +39,21 @@ class Job:
 class Work(Protocol):
     """Runs the workflows that wiring registers; knows none by name."""
 
-    def register(self, name: str, workflow: Workflow) -> None:
-        """Before `start`."""
+    def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
+        """Before `start`. Raise the version when the steps of a workflow change their meaning: a job that finished
+        steps under another version fails instead of going on with answers to other questions."""
         ...
 
     async def start(self) -> None:
-        """Begins to work, first on what a crash left unfinished."""
+        """Begins to work, first on what a crash left unfinished.
+
+        Raises StorageTaken when another process does this work already.
+        """
         ...
 
     async def enqueue(self, name: str, key: str, data: Json, *, lane: str) -> Job:
-        """Asks for a workflow. The same key is the same job, whatever its state.
+        """Asks for a workflow. The same key is the same job, whatever its state. Raises NotFound for a workflow
+        that is not registered, TypeError or ValueError for data that is not JSON.
 
         Jobs of one `lane` run one after the other in the order asked for; lanes run side by side, up to the
         configured concurrency, and none starves.
@@ -54,15 +61,22 @@ class Work(Protocol):
         ...
 
     async def wait(self, key: str) -> Job:
-        """Returns when the job has ended, at once after it has. Raises NotFound when there is no such job."""
+        """Returns when the job has ended, at once after it has. Raises NotFound when there is no such job, and
+        StorageUnavailable when the engine is closed first."""
         ...
 
     async def get(self, key: str) -> Job | None: ...
 
     async def cancel(self, key: str) -> bool:
-        """Stops before the next step; False when it has ended already."""
+        """Ends the job: its waiting callers are told now, and a step at hand is its last. False when there is
+        nothing to end. The next job of the lane still waits for that step."""
+        ...
+
+    async def forget(self, before: int) -> int:
+        """Forgets jobs that ended before that time and says how many; their keys may be used again."""
         ...
 
     async def close(self) -> None:
-        """Stops after the steps at hand; what is unfinished goes on at the next start."""
+        """Stops after the steps at hand, or in the midst of those that take longer than a second or two; what is
+        unfinished goes on at the next start."""
         ...
