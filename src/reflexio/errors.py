@@ -21,7 +21,7 @@ ReflexioError
 """
 
 import inspect
-from typing import Any
+from typing import Any, Literal
 
 
 class ReflexioError(Exception):
@@ -75,13 +75,27 @@ class RateLimited(ReflexioError):
 class ProviderError(ReflexioError):
     """The provider did not do what was asked."""
 
+    @property
+    def spend(self) -> Any:
+        """What the calls up to the error cost (a `Spend`), or None when that is not counted."""
+        return self.values.get("spend")
+
 
 class ProviderRefused(ProviderError):
     """The provider refused the key or the bill; check the key and the account."""
 
+    @property
+    def reason(self) -> Literal["auth", "billing"]:
+        return "billing" if self.values.get("reason") == "billing" else "auth"
+
 
 class ProviderUnavailable(ProviderError):
     """The provider cannot be reached or is overloaded; this is tried again by itself."""
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds that the provider asks to wait; 0 when it does not say."""
+        return float(self.values.get("retry_after") or 0)
 
 
 class UnreadableAnswer(ProviderError):
