@@ -21,7 +21,7 @@ class Declined(Exception):
 @cache
 def parameters(shape: type[BaseModel]) -> ModelRequestParameters:
     """A tool that must be called: every provider knows those. Models that answer in words are read all the same."""
-    schema = _untitled(shape.model_json_schema())
+    schema = _lean(shape.model_json_schema())
     tool = ToolDefinition(name=TOOL, parameters_json_schema=schema, description=DESCRIPTION, kind="output")
     return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
 
@@ -43,16 +43,20 @@ def _json_in(text: str) -> str:
     return text[start : end + 1] if 0 <= start < end else text
 
 
-def _untitled(schema: Any) -> Any:
-    """Titles repeat the names, and are paid for with every call. A property called `title` is not one."""
+def _lean(schema: Any) -> Any:
+    """Without titles, which repeat the names, and defaults, which invite omissions: both are paid for every time."""
     match schema:
         case dict():
+            kept = {key: value for key, value in schema.items() if key not in ("title", "default")}
             return {
-                key: _untitled(value)
-                for key, value in schema.items()
-                if not (key == "title" and isinstance(value, str))
+                key: _members(value) if key in ("properties", "$defs") else _lean(value) for key, value in kept.items()
             }
         case list():
-            return [_untitled(each) for each in schema]
+            return [_lean(each) for each in schema]
         case _:
             return schema
+
+
+def _members(named: dict[str, Any]) -> dict[str, Any]:
+    """Here keys are names of fields: one called `title` stays."""
+    return {name: _lean(schema) for name, schema in named.items()}

@@ -66,7 +66,9 @@ class Session:
         return _Answer(response, messages, asked + tokens)
 
     async def _request(self, messages: Messages, shape: type[A]) -> ModelResponse:
-        request = ModelRequest(parts=[UserPromptPart(_content(messages))], instructions=messages.instructions)
+        request = ModelRequest(
+            parts=[UserPromptPart(_content(messages))], instructions=_sendable(messages.instructions)
+        )
         wanted = parameters(shape)
         return await model_request(
             self._model, [request], model_settings=self._settings, model_request_parameters=wanted
@@ -96,7 +98,13 @@ def _settings(address: Address) -> ModelSettings:
 
 
 def _content(messages: Messages) -> str | Sequence[UserContent]:
-    return [messages.case, *map(_picture, messages.images)] if messages.images else messages.case
+    case = _sendable(messages.case)
+    return [case, *map(_picture, messages.images)] if messages.images else case
+
+
+def _sendable(text: str) -> str:
+    """Lone surrogates cannot be sent and become question marks."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _picture(image: str) -> UserContent:
