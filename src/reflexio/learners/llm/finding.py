@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
+from reflexio.learners.llm.fence import compact
 from reflexio.learners.llm.shapes import Findings, FoundForget, FoundPlaybook, FoundProfile, FoundQuote
 from reflexio.models.learned import Candidate, Quote, Turn
 from reflexio.models.learning import Kind
@@ -66,15 +67,21 @@ def _plain(name: str) -> str:
 
 
 def _quotes(found: Iterable[FoundQuote], turns: Mapping[int, Turn]) -> tuple[Quote, ...]:
-    """Quotes with the id of their turn. A quote with a number that no turn has is looked for in the turns."""
-    placed = ((turns.get(quote.turn) or _holder(quote.text, turns), quote.text) for quote in found if quote.text)
+    """Quotes with the id of their turn. One that stands in another turn than the model says is moved there."""
+    placed = ((_source(quote, turns), quote.text) for quote in found if quote.text)
     return tuple(Quote(turn.id, text) for turn, text in placed if turn is not None)
 
 
-def _holder(text: str, turns: Mapping[int, Turn]) -> Turn | None:
-    words = _spaced(text)
-    spoken = ((turn, f"{turn.content}\n{turn.expert_content}") for turn in turns.values())
-    return next((turn for turn, said in spoken if words in _spaced(said)), None)
+def _source(quote: FoundQuote, turns: Mapping[int, Turn]) -> Turn | None:
+    named = turns.get(quote.turn)
+    if named is not None and _holds(named, quote.text):
+        return named
+    return next((turn for turn in turns.values() if _holds(turn, quote.text)), named)
+
+
+def _holds(turn: Turn, text: str) -> bool:
+    tools = (f"{call.name} {call.status} {compact(call.data)}" for call in turn.tools)
+    return _spaced(text) in _spaced("\n".join([turn.content, turn.expert_content, turn.action, *tools]))
 
 
 def _spaced(text: str) -> str:

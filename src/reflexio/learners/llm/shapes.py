@@ -17,9 +17,19 @@ Action = Literal["add", "merge", "replace", "drop", "forget"]
 
 
 def _number(value: Any) -> int:
-    """Models write 3, "3", "[3]" and "turn 3". Zero is nobody's number."""
-    found = re.search(r"\d{1,9}", str(value)) if isinstance(value, str | int | float) else None
-    return int(found[0]) if found else 0
+    """Models write 3, "3", "[3]" and "turn 3". What is no whole number becomes zero, which is nobody's."""
+    match value:
+        case bool():
+            return 0
+        case int():
+            return value
+        case float():
+            return int(value) if value.is_integer() else 0
+        case str():
+            found = re.fullmatch(r"[^\d-]*(\d{1,9})\D*", value)
+            return int(found[1]) if found else 0
+        case _:
+            return 0
 
 
 def _words(value: Any) -> str:

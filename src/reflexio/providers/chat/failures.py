@@ -2,6 +2,7 @@
 
 import json
 
+import httpx2
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
@@ -11,6 +12,7 @@ from pydantic_ai.exceptions import (
     ModelNotFoundError,
     ModelQuotaExceededError,
     ModelRequestRejectedError,
+    UserError,
 )
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
@@ -24,7 +26,12 @@ SHORTEST_KEY = 8  # shorter ones are placeholders, and parts of words
 GOOGLE_LIMIT = "RESOURCE_EXHAUSTED"
 
 
-def failure(error: AgentRunError, address: Address, spend: Spend) -> ProviderError:
+# What a call may raise. Some clients let errors of the connection through; a picture that pydantic-ai has to fetch
+# for the provider may not be found, or not be one.
+FAILURES = (AgentRunError, UserError, UnreadableAnswer, httpx2.HTTPError, ValueError)
+
+
+def failure(error: Exception, address: Address, spend: Spend) -> ProviderError:
     """The error to raise instead, with the provider's own words and without the key."""
     detail = f"{address.name}: {_words(error, address.api_key)}"
     if _is_too_long(error):
@@ -32,7 +39,7 @@ def failure(error: AgentRunError, address: Address, spend: Spend) -> ProviderErr
     match error:
         case ModelAPIError() if _is_billing(error):
             return ProviderRefused(detail, reason="billing", spend=spend)
-        case ModelAuthenticationError() | ModelNotFoundError():
+        case ModelAuthenticationError() | ModelNotFoundError() | UserError():
             return ProviderRefused(detail, reason="auth", spend=spend)
         case ModelRequestRejectedError():
             return UnreadableAnswer(detail, spend=spend)
@@ -40,14 +47,21 @@ def failure(error: AgentRunError, address: Address, spend: Spend) -> ProviderErr
             return UnreadableAnswer(detail, spend=spend)
         case ModelAPIError():
             return ProviderUnavailable(detail, retry_after=error.retry_after, spend=spend)
+        case httpx2.HTTPError():
+            return ProviderUnavailable(detail, spend=spend)
         case _:
             return UnreadableAnswer(detail, spend=spend)
 
 
-def is_about_pictures(error: ModelRequestRejectedError) -> bool:
-    """Whether a rejected request may pass without its pictures: neither key, model nor length is the matter."""
-    other = ModelAuthenticationError | ModelNotFoundError | ModelContextWindowExceededError
-    return not isinstance(error, other) and not _is_billing(error)
+def is_about_pictures(error: Exception) -> bool:
+    """Whether a request may pass without its pictures: neither key, bill, model nor length is the matter."""
+    match error:
+        case ModelAuthenticationError() | ModelNotFoundError() | ModelContextWindowExceededError():
+            return False
+        case ModelAPIError():
+            return isinstance(error, ModelRequestRejectedError) and not _is_billing(error)
+        case _:
+            return isinstance(error, UserError | httpx2.HTTPError | ValueError)
 
 
 def _is_billing(error: ModelAPIError) -> bool:
@@ -69,10 +83,21 @@ def _body(error: ModelAPIError) -> str:
     return error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
 
 
-def _words(error: AgentRunError, api_key: str) -> str:
-    words = f"HTTP {error.status_code} {_message(error)}" if isinstance(error, ModelHTTPError) else error.message
-    words = " ".join(words.split())
+def _words(error: Exception, api_key: str) -> str:
+    words = " ".join(_said(error).split())
     return (words.replace(api_key, "…") if len(api_key) >= SHORTEST_KEY else words)[:MOST_CHARACTERS]
+
+
+def _said(error: Exception) -> str:
+    match error:
+        case ModelHTTPError():
+            return f"HTTP {error.status_code} {_message(error)}"
+        case AgentRunError():
+            return error.message
+        case UnreadableAnswer():
+            return error.detail
+        case _:
+            return f"{type(error).__name__} {error}"
 
 
 def _message(error: ModelHTTPError) -> str:

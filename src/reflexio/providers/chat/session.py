@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import httpx2
 from pydantic import ValidationError
 from pydantic_ai import BinaryContent, ImageUrl, ModelRequest, UserContent, UserPromptPart
 from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import AgentRunError, ModelRequestRejectedError
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from reflexio.errors import UnreadableAnswer
+from reflexio.errors import ProviderRefused, UnreadableAnswer
 from reflexio.models.learned import Spend
 from reflexio.ports.chat import A, Messages, Reply
 from reflexio.providers.chat.connection import connect
 from reflexio.providers.chat.endpoints import model_at
-from reflexio.providers.chat.failures import failure, is_about_pictures
+from reflexio.providers.chat.failures import FAILURES, failure, is_about_pictures
 from reflexio.providers.chat.reading import Declined, parameters, read
 from reflexio.providers.chat.resolve import Address
 
@@ -31,7 +33,7 @@ class Session:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._http = connect(address.timeout)
-        self._model = model_at(address, self._http)
+        self._model = _model(address, self._http)
         self._settings = _settings(address)
 
     async def ask(self, messages: Messages, shape: type[A]) -> Reply[A]:
@@ -54,14 +56,10 @@ class Session:
         asked = spent + Spend(calls=1)
         try:
             response = await self._request(messages, shape)
-        except ModelRequestRejectedError as error:
+        except FAILURES as error:
             if messages.images and is_about_pictures(error):
                 return await self._call(replace(messages, case=messages.case + NO_PICTURES, images=()), shape, asked)
             raise failure(error, self._address, asked) from error
-        except AgentRunError as error:
-            raise failure(error, self._address, asked) from error
-        except UnreadableAnswer as error:  # longer than the connection reads
-            raise UnreadableAnswer(f"{self._address.name}: {error.detail}", spend=asked) from error
         tokens = Spend(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
         return _Answer(response, messages, asked + tokens)
 
@@ -88,6 +86,13 @@ class _Answer:
     response: ModelResponse
     messages: Messages
     spend: Spend
+
+
+def _model(address: Address, http: httpx2.AsyncClient) -> Model:
+    try:
+        return model_at(address, http)
+    except UserError as error:
+        raise ProviderRefused(f"{address.name}: {error.message}", reason="auth") from error
 
 
 def _settings(address: Address) -> ModelSettings:
