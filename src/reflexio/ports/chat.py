@@ -1,6 +1,7 @@
 """Asking a language model for a structured answer."""
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -8,6 +9,13 @@ from pydantic import BaseModel
 from reflexio.models.learned import Spend
 
 A = TypeVar("A", bound=BaseModel)
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text has, where nobody counts."""
+    return ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
 @dataclass(frozen=True)

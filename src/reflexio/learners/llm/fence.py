@@ -21,7 +21,7 @@ def fenced(blocks: Sequence[Block]) -> str:
     """One text. The mark depends on the blocks alone, so that the same question is asked in the same words.
 
     >>> fenced([Block("turn 1, user", "Hello")]).splitlines()[-2:]
-    ['Hello', '#bbb5e87a end']
+    ['Hello', '#b3852254 end']
     """
     mark = _mark(blocks)
     lines = [f"The fence mark is {mark}."]

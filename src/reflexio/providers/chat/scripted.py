@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from reflexio.errors import ProviderError, UnreadableAnswer
 from reflexio.models.learned import Spend
-from reflexio.ports.chat import A, Messages, Reply
-
-CHARACTERS_PER_TOKEN = 4
+from reflexio.ports.chat import A, Messages, Reply, estimate
 
 Said = BaseModel | dict[str, Any] | str | Exception
 """What a model says: a value, JSON as data or as text, or an error."""
@@ -25,8 +22,9 @@ class ScriptedChat:
     >>> class Colour(BaseModel):
     ...     name: str
     >>> chat = ScriptedChat(["no idea", {"name": "blue"}])
-    >>> asyncio.run(chat.ask(Messages("Name a colour.", "The sky."), Colour))
-    Reply(answer=Colour(name='blue'), spend=Spend(model='scripted:lines', calls=2, input_tokens=20, output_tokens=6))
+    >>> reply = asyncio.run(chat.ask(Messages("Name a colour.", "The sky."), Colour))
+    >>> reply.answer, reply.spend.calls
+    (Colour(name='blue'), 2)
     """
 
     def __init__(self, lines: Iterable[Line] = (), *, name: str = "scripted:lines") -> None:
@@ -57,17 +55,13 @@ class ScriptedChat:
         except StopIteration:
             raise LookupError(f"The script of {self.name!r} has no line left.") from None
         said = line(messages) if callable(line) and not isinstance(line, BaseModel) else line
-        asked = Spend(self.name, calls=1, input_tokens=_tokens(messages.instructions + messages.case))
+        asked = Spend(self.name, calls=1, input_tokens=estimate(messages.instructions + messages.case))
         if isinstance(said, ProviderError):
             raise type(said)(said.detail, **{**said.values, "spend": spent + replace(asked, input_tokens=0)})
         if isinstance(said, Exception):
             raise said
-        return said, spent + replace(asked, output_tokens=_tokens(str(said)))
+        return said, spent + replace(asked, output_tokens=estimate(str(said)))
 
 
 def _read(said: BaseModel | dict[str, Any] | str, shape: type[A]) -> A:
     return shape.model_validate_json(said) if isinstance(said, str) else shape.model_validate(said)
-
-
-def _tokens(text: str) -> int:
-    return ceil(len(text) / CHARACTERS_PER_TOKEN)

@@ -14,7 +14,7 @@ from pydantic_ai.settings import ModelSettings
 
 from reflexio.errors import ProviderRefused, UnreadableAnswer
 from reflexio.models.learned import Spend
-from reflexio.ports.chat import A, Messages, Reply
+from reflexio.ports.chat import A, Messages, Reply, estimate
 from reflexio.providers.chat.connection import connect
 from reflexio.providers.chat.endpoints import model_at
 from reflexio.providers.chat.failures import FAILURES, failure, is_about_pictures
@@ -60,8 +60,7 @@ class Session:
             if messages.images and is_about_pictures(error):
                 return await self._call(replace(messages, case=messages.case + NO_PICTURES, images=()), shape, asked)
             raise failure(error, self._address, asked) from error
-        tokens = Spend(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
-        return _Answer(response, messages, asked + tokens)
+        return _Answer(response, messages, asked + _tokens(response, messages))
 
     async def _request(self, messages: Messages, shape: type[A]) -> ModelResponse:
         request = ModelRequest(
@@ -86,6 +85,15 @@ class _Answer:
     response: ModelResponse
     messages: Messages
     spend: Spend
+
+
+def _tokens(response: ModelResponse, messages: Messages) -> Spend:
+    """What the provider counted; servers that do not count are estimated, so that a budget holds with them too."""
+    usage = response.usage
+    if not usage.unmeasured_requests:
+        return Spend(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+    said = "".join(part.args_as_json_str() for part in response.tool_calls) + (response.text or "")
+    return Spend(input_tokens=estimate(messages.instructions + messages.case), output_tokens=estimate(said))
 
 
 def _model(address: Address, http: httpx2.AsyncClient) -> Model:

@@ -8,6 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
+from reflexio.learners.llm.shapes import Findings
+from reflexio.models.learned import Spend
 from reflexio.ports.chat import Chat, Messages
 from reflexio.providers.chat.connection import MOST_BYTES
 from reflexio.providers.chat.resolve import Key, resolve
@@ -73,6 +75,54 @@ async def test_the_tokens_counted_are_the_providers(model: ScriptedModel) -> Non
     async with opened(model.url) as chat:
         spend = (await chat.ask(SKY, Colour)).spend
     assert spend.input_tokens == model.requests[0].prompt_tokens
+
+
+async def test_tokens_that_nobody_counted_are_estimated(model: ScriptedModel) -> None:
+    message = {"role": "assistant", "content": '{"name": "blue"}'}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    model.answers.append(Raw(json.dumps(body).encode()))
+    async with opened(model.url) as chat:
+        reply = await chat.ask(SKY, Colour)
+    assert reply.answer == BLUE
+    assert (reply.spend.input_tokens, reply.spend.output_tokens) == (8, 4)
+
+
+ANTHROPIC_BLUE = {
+    "id": "1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-haiku-4-5",
+    "content": [{"type": "tool_use", "id": "call-1", "name": "answer", "input": {"name": "blue"}}],
+    "stop_reason": "tool_use",
+    "usage": {"input_tokens": 10, "output_tokens": 5},
+}
+GOOGLE_BLUE = {
+    "candidates": [
+        {
+            "content": {"role": "model", "parts": [{"functionCall": {"name": "answer", "args": {"name": "blue"}}}]},
+            "finishReason": "STOP",
+        }
+    ],
+    "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "body"), [("anthropic:claude-haiku-4-5", ANTHROPIC_BLUE), ("google:gemini-2.5-flash", GOOGLE_BLUE)]
+)
+async def test_other_protocols_are_spoken_too(model: ScriptedModel, name: str, body: dict[str, Any]) -> None:
+    model.answers += [Raw(json.dumps(body).encode()), Raw(b"{}", 503)]
+    async with opened(model.url.removesuffix("/v1"), name) as chat:
+        reply = await chat.ask(SKY, Colour)
+        with pytest.raises(ProviderUnavailable):
+            await chat.ask(SKY, Findings)
+    assert reply.answer == BLUE
+    assert reply.spend == Spend(name, calls=1, input_tokens=10, output_tokens=5)
+    sent = json.dumps(model.requests[0].body)
+    assert SKY.instructions in sent
+    assert SKY.case in sent
+    assert "time_to_live" in json.dumps(model.requests[1].body)
 
 
 async def test_a_repair_shows_what_was_wrong_and_none_of_the_answer(model: ScriptedModel) -> None:
