@@ -22,7 +22,7 @@ ReflexioError
 """
 
 import inspect
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 
 class ReflexioError(Exception):
@@ -85,13 +85,27 @@ class RateLimited(ReflexioError):
 class ProviderError(ReflexioError):
     """The provider did not do what was asked."""
 
+    @property
+    def spend(self) -> Any:
+        """What the calls up to the error cost (a `Spend`), or None when that is not counted."""
+        return self.values.get("spend")
+
 
 class ProviderRefused(ProviderError):
     """The provider refused the key or the bill; check the key and the account."""
 
+    @property
+    def reason(self) -> Literal["auth", "billing"]:
+        return "billing" if self.values.get("reason") == "billing" else "auth"
+
 
 class ProviderUnavailable(ProviderError):
     """The provider cannot be reached or is overloaded; this is tried again by itself."""
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds that the provider asks to wait; 0 when it does not say."""
+        return float(self.values.get("retry_after") or 0)
 
 
 class UnreadableAnswer(ProviderError):

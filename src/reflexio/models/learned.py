@@ -95,8 +95,11 @@ class Spend:
 
 @dataclass(frozen=True)
 class Extraction:
+    """What was found, what it cost, and how many findings could not be used: empty, or of an unknown type."""
+
     candidates: tuple[Candidate, ...] = ()
     spend: Spend = field(default_factory=Spend)
+    unusable: int = 0
 
 
 @dataclass(frozen=True)

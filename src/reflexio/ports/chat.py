@@ -1,6 +1,7 @@
 """Asking a language model for a structured answer."""
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -9,10 +10,20 @@ from reflexio.models.learned import Spend
 
 A = TypeVar("A", bound=BaseModel)
 
+CHARACTERS_PER_TOKEN = 4
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text has, where nobody counts."""
+    return ceil(len(text) / CHARACTERS_PER_TOKEN)
+
 
 @dataclass(frozen=True)
 class Messages:
-    """A prompt: first what never changes (so that provider caches hit), then the case at hand, then pictures."""
+    """A prompt: first what never changes (so that provider caches hit), then the case at hand, then pictures.
+
+    A picture is an http(s) URL or a `data:image/…;base64,` URI.
+    """
 
     instructions: str
     case: str
@@ -28,11 +39,14 @@ class Reply(Generic[A]):
 class Chat(Protocol):
     """One model. `ask` answers with an instance of `shape`; an answer that does not validate is repaired once.
 
-    Raises `ProviderRefused` (401, 402, 403, exhausted quota), `ProviderUnavailable` (429, 5xx, timeouts) and
-    `UnreadableAnswer` when even the repaired answer does not validate. Errors carry the spend so far in `.spend`.
+    Raises `ProviderRefused` (401, 402, 403, exhausted quota, no such model), `ProviderUnavailable` (429, 5xx,
+    timeouts) and `UnreadableAnswer` when even the repaired answer does not validate, when the model declines, and
+    when the provider finds the request itself unacceptable. Errors carry the spend so far in `.spend`.
     """
 
     @property
     def name(self) -> str: ...
 
     async def ask(self, messages: Messages, shape: type[A]) -> Reply[A]: ...
+
+    async def aclose(self) -> None: ...

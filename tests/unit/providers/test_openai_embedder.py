@@ -83,6 +83,7 @@ async def test_long_texts_are_cut_and_lone_surrogates_replaced() -> None:
         (403, "no", ProviderRefused),
         (429, {"error": {"code": "insufficient_quota"}}, ProviderRefused),
         (429, {"error": {"code": "rate_limit_exceeded"}}, ProviderUnavailable),
+        (429, "Too many requests; pay more at /account/billing for a higher limit.", ProviderUnavailable),
         (408, "late", ProviderUnavailable),
         (500, "oops", ProviderUnavailable),
         (503, "busy", ProviderUnavailable),

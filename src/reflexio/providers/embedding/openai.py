@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable
+from reflexio.providers.refusal import is_out_of_credit
 
 OPENAI_URL = "https://api.openai.com/v1"
 TEXTS_PER_REQUEST = 128
@@ -80,12 +81,13 @@ def _readable(text: str) -> str:
 
 def _refusal(name: str, response: httpx.Response) -> ProviderError:
     detail = f"{name}: HTTP {response.status_code} {response.text[:300]}"
-    out_of_credit = "insufficient_quota" in response.text or "billing" in response.text
     match response.status_code:
-        case 401 | 402 | 403:
-            return ProviderRefused(detail)
-        case 429 if out_of_credit:
-            return ProviderRefused(detail)
+        case 402:
+            return ProviderRefused(detail, reason="billing")
+        case 401 | 403:
+            return ProviderRefused(detail, reason="auth")
+        case 429 if is_out_of_credit(response.text):
+            return ProviderRefused(detail, reason="billing")
         case 408 | 429:
             return ProviderUnavailable(detail)
         case status if status >= 500:

@@ -1,0 +1,25 @@
+"""The prompts: Markdown files, read once. Their hash is kept with everything learned."""
+
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+PROMPTS = ("extract", "consolidate")
+FINGERPRINT_LENGTH = 12
+
+
+@cache
+def prompt(name: str) -> str:
+    """The text of a prompt without its header."""
+    _, _, text = _file(name).removeprefix("---\n").partition("\n---\n")
+    return text.strip()
+
+
+@cache
+def fingerprint() -> str:
+    """Changes whenever a prompt does."""
+    return sha256("\0".join(map(_file, PROMPTS)).encode()).hexdigest()[:FINGERPRINT_LENGTH]
+
+
+def _file(name: str) -> str:
+    return (files(__package__) / "prompts" / f"{name}.md").read_text("utf-8")

@@ -1,0 +1,1 @@
+"""Chat models by name: any that pydantic-ai speaks to, and a scripted twin."""

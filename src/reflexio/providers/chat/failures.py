@@ -1,0 +1,111 @@
+"""Who must act when a call fails: pydantic-ai's errors become ours."""
+
+import json
+
+import httpx2
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRequestRejectedError,
+    UserError,
+)
+
+from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
+from reflexio.models.learned import Spend
+from reflexio.providers.chat.resolve import Address
+from reflexio.providers.refusal import is_out_of_credit
+
+MOST_CHARACTERS = 300
+SHORTEST_KEY = 8  # shorter ones are placeholders, and parts of words
+# Gemini words a limit per minute and an empty account alike; a limit per minute is far more common.
+GOOGLE_LIMIT = "RESOURCE_EXHAUSTED"
+
+
+# What a call may raise. Some clients let errors of the connection through; a picture that pydantic-ai has to fetch
+# for the provider may not be found, or not be one.
+FAILURES = (AgentRunError, UserError, UnreadableAnswer, httpx2.HTTPError, ValueError)
+
+
+def failure(error: Exception, address: Address, spend: Spend) -> ProviderError:
+    """The error to raise instead, with the provider's own words and without the key."""
+    detail = f"{address.name}: {_words(error, address.api_key)}"
+    if _is_too_long(error):
+        return UnreadableAnswer(detail, spend=spend)
+    match error:
+        case ModelAPIError() if _is_billing(error):
+            return ProviderRefused(detail, reason="billing", spend=spend)
+        case ModelAuthenticationError() | ModelNotFoundError() | UserError():
+            return ProviderRefused(detail, reason="auth", spend=spend)
+        case ModelRequestRejectedError():
+            return UnreadableAnswer(detail, spend=spend)
+        case ModelHTTPError(status_code=status) if status < 500 and status not in (408, 409, 425, 429):
+            return UnreadableAnswer(detail, spend=spend)
+        case ModelAPIError():
+            return ProviderUnavailable(detail, retry_after=error.retry_after, spend=spend)
+        case httpx2.HTTPError():
+            return ProviderUnavailable(detail, spend=spend)
+        case _:
+            return UnreadableAnswer(detail, spend=spend)
+
+
+def is_about_pictures(error: Exception) -> bool:
+    """Whether a request may pass without its pictures: neither key, bill, model nor length is the matter."""
+    match error:
+        case ModelAuthenticationError() | ModelNotFoundError() | ModelContextWindowExceededError():
+            return False
+        case ModelAPIError():
+            return isinstance(error, ModelRequestRejectedError) and not _is_billing(error)
+        case _:
+            return isinstance(error, UserError | httpx2.HTTPError | ValueError)
+
+
+def _is_billing(error: ModelAPIError) -> bool:
+    if error.provider_error_code == GOOGLE_LIMIT:
+        return False
+    return isinstance(error, ModelQuotaExceededError) or is_out_of_credit(_body(error))
+
+
+def _is_too_long(error: BaseException | None) -> bool:
+    """The bound on the length of an answer is raised under the provider's client, which wraps it."""
+    while error is not None:
+        if isinstance(error, UnreadableAnswer):
+            return True
+        error = error.__cause__
+    return False
+
+
+def _body(error: ModelAPIError) -> str:
+    return error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
+
+
+def _words(error: Exception, api_key: str) -> str:
+    words = " ".join(_said(error).split())
+    return (words.replace(api_key, "…") if len(api_key) >= SHORTEST_KEY else words)[:MOST_CHARACTERS]
+
+
+def _said(error: Exception) -> str:
+    match error:
+        case ModelHTTPError():
+            return f"HTTP {error.status_code} {_message(error)}"
+        case AgentRunError():
+            return error.message
+        case UnreadableAnswer():
+            return error.detail
+        case _:
+            return f"{type(error).__name__} {error}"
+
+
+def _message(error: ModelHTTPError) -> str:
+    """The sentence in the body: OpenAI's stands at the top, Anthropic's and Google's one level deeper."""
+    match error.body:
+        case {"message": str(message)} | {"error": {"message": str(message)}} | {"error": str(message)}:
+            return message
+        case None:
+            return ""
+        case _:
+            return _body(error)

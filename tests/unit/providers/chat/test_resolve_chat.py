@@ -1,0 +1,102 @@
+import subprocess
+import sys
+
+import pytest
+
+from reflexio.errors import InvalidRequest, ProviderRefused
+from reflexio.providers.chat.resolve import PROVIDERS, Key, address, resolve
+from reflexio.providers.chat.session import Session
+
+KEYS = {name: Key("secret-key") for name in PROVIDERS}
+LOCAL = {"openai": Key(base_url="http://127.0.0.1:8000/v1")}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("openai:gpt-5-mini", "openai:gpt-5-mini"),
+        ("openai/gpt-5-mini", "openai:gpt-5-mini"),
+        (" OpenAI:gpt-5-mini ", "openai:gpt-5-mini"),
+        ("anthropic/claude-haiku-4-5", "anthropic:claude-haiku-4-5"),
+        ("google:gemini-2.5-flash", "google:gemini-2.5-flash"),
+        ("gemini/gemini-2.5-flash", "google:gemini-2.5-flash"),
+        ("openrouter/openai/gpt-5:free", "openrouter:openai/gpt-5:free"),
+        ("ollama:qwen3:8b", "ollama:qwen3:8b"),
+    ],
+)
+def test_both_spellings_name_provider_and_model(name: str, expected: str) -> None:
+    assert resolve(name, keys=KEYS).name == expected
+
+
+@pytest.mark.parametrize("name", ["", ":", "gpt-5", "openai:", "openai/", "nobody:model", ":gpt-5"])
+def test_a_name_that_cannot_be_used_says_what_to_write(name: str) -> None:
+    with pytest.raises(InvalidRequest, match="write 'openai:<model>'"):
+        resolve(name, keys=KEYS)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("openai:gpt-5", "OPENAI_API_KEY"),
+        ("anthropic:claude-haiku-4-5", "ANTHROPIC_API_KEY"),
+        ("gemini/gemini-2.5-flash", "GOOGLE_API_KEY"),
+        ("xai:grok-4", "XAI_API_KEY"),
+    ],
+)
+def test_a_missing_key_names_the_variable(name: str, variable: str) -> None:
+    with pytest.raises(ProviderRefused, match=variable) as raised:
+        resolve(name, keys={})
+    assert raised.value.reason == "auth"
+
+
+def test_a_server_of_ones_own_needs_no_key_but_a_whole_url() -> None:
+    assert address("openai/qwen3", keys=LOCAL).base_url == "http://127.0.0.1:8000/v1"
+    assert address("ollama:qwen3", keys={}).base_url == "http://127.0.0.1:11434/v1"
+    with pytest.raises(InvalidRequest, match="http://"):
+        resolve("openai:qwen3", keys={"openai": Key(base_url="127.0.0.1:8000/v1")})
+    with pytest.raises(InvalidRequest, match="http://"):
+        resolve("custom:qwen3", keys={})
+
+
+def test_google_is_also_known_as_gemini_in_the_keys() -> None:
+    assert address("gemini:gemini-2.5-flash", keys={"gemini": Key("secret-key")}).api_key == "secret-key"
+
+
+def test_a_key_is_not_shown() -> None:
+    found = address("openai:gpt-5", keys=KEYS)
+    assert "secret-key" not in repr(found) + repr(KEYS)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_every_provider_can_be_opened(provider: str) -> None:
+    keys = {**KEYS, "custom": Key("secret-key", "http://127.0.0.1:8000/v1")}
+    session = Session(address(f"{provider}:some/model", keys=keys))
+    await session.aclose()
+
+
+def test_a_model_that_a_provider_cannot_have_says_why() -> None:
+    with pytest.raises(ProviderRefused, match="prefixed with the upstream provider"):
+        Session(address("openrouter:gpt-5", keys=KEYS))
+
+
+def test_naming_a_model_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from reflexio.providers.chat.resolve import Key, resolve\n"
+        "resolve('openai:gpt-5', keys={'openai': Key('k')})\n"
+        "print({'pydantic_ai', 'openai', 'httpx', 'httpx2', 'anthropic', 'numpy'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "set()"
+
+
+def test_a_server_that_only_speaks_to_openai_never_loads_the_others() -> None:
+    code = (
+        "import sys\n"
+        "from reflexio.providers.chat.resolve import Key, address\n"
+        "from reflexio.providers.chat.session import Session\n"
+        "Session(address('openai:gpt-5', keys={'openai': Key('k')}))\n"
+        "print({'anthropic', 'google.genai', 'logfire', 'tiktoken'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "set()"
