@@ -56,6 +56,7 @@ async def user(store: Store, user_id: str) -> ClearUserDataResponse:
             "user_playbooks": tx.learnings.remove(LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)),
         }
         tx.users.remove(user_id)
+        tx.operations.forget_user(user_id)
         return counts
 
     counts = await store.write(forget)
