@@ -63,19 +63,19 @@ def done(
 ) -> Operation:
     """The work is through with a user, and with an error it has failed. Told again, it counts once.
 
-    `stats` are added to those of the operation, unless the user was through before.
+    `stats` are added to those of the operation, unless the user was through before with the same end or a better one.
     """
     operation = _running(tx, operation_id)
     before = tx.operations.note(operation_id, Outcome(user_id, error))
     failed = operation.failed_users + bool(error) - bool(before and before.error)
     processed = operation.processed_users + (not error) - bool(before and not before.error)
-    more = {} if before and not before.error else dict(stats or {})
+    is_news = before is None or (bool(before.error) and not error)
     after = replace(
         operation,
         heartbeat_at=now,
         processed_users=processed,
         failed_users=failed,
-        stats=_added(operation.stats, more),
+        stats=_added(operation.stats, stats or {}) if is_news else operation.stats,
         current_user_id="" if operation.current_user_id == user_id else operation.current_user_id,
     )
     tx.operations.put(after)
