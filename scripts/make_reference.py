@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -30,6 +30,7 @@ ROOMS = {
     "learnings": "Learnings",
     "search": "Search and context",
     "configuration": "Configuration and state",
+    "operations": "Operations",
 }
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}
 HUGE = 10**12
@@ -210,6 +211,8 @@ class Client:
             yield table(("argument", "type", "default", "meaning"), rows)
 
     def _returned(self, hint: Any) -> str:
+        if get_origin(hint) is AsyncIterator:
+            return f"an iterator over {self._type(get_args(hint)[0])}"
         kinds = [each for each in (get_args(hint) or (hint,)) if each is not NoneType]
         names = [self._type(each) for each in kinds]
         return " or ".join([*names, "`None`"] if NoneType in get_args(hint) else names)

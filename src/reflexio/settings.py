@@ -40,6 +40,7 @@ class Settings:
     `default`), max_body_bytes, rate_limits ("600/minute,publish_interaction=60/minute"; none unless set),
     cors_origins (comma separated; none unless set), agent_version (of publishes that name none), log_level,
     embedder ("local", or "openai:text-embedding-3-small" with OPENAI_API_KEY and OPENAI_BASE_URL).
+    model (as "openai:gpt-5-mini"; the learner without a model unless set), concurrency (windows side by side).
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -54,6 +55,10 @@ class Settings:
     embedder: str = "local"
     openai_api_key: str = field(default="", metadata={"variable": "OPENAI_API_KEY"}, repr=False)
     openai_base_url: str = field(default="", metadata={"variable": "OPENAI_BASE_URL"})
+    model: str = ""
+    concurrency: int = 8
+    anthropic_api_key: str = field(default="", metadata={"variable": "ANTHROPIC_API_KEY"}, repr=False)
+    google_api_key: str = field(default="", metadata={"variable": "GOOGLE_API_KEY"}, repr=False)
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -72,7 +77,7 @@ def _parse(name: str, text: str) -> object:
             return Path(text).expanduser()
         case "port":
             return _number(name, text, most=LAST_PORT)
-        case "max_body_bytes":
+        case "max_body_bytes" | "concurrency":
             return _number(name, text)
         case "log_level":
             return _one_of(LOG_LEVELS, name, text.lower())

@@ -2,20 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from reflexio.learning.workflow import School
+from reflexio.models.config import APIKeyConfig, Config
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
+from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database
+from reflexio.ports.work import Work
+from reflexio.providers.chat.resolve import Key
 from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
 from reflexio.usecases.embed import Traffic, keep_embedding
+from reflexio.usecases.learn import Classroom
 
 log = logging.getLogger("reflexio")
 
-DATABASE = "reflexio.db"
+DATABASE, WORK = "reflexio.db", "work.db"
 RECEIPTS_KEPT = 7 * 86_400
 HOUR = 3600.0
 
@@ -29,14 +35,23 @@ class Reflexio:
     clock: Clock
     embedder: Embedder
     meaning: Meaning
+    work: Work
+    classroom: Classroom
     traffic: Traffic = field(default_factory=Traffic)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def start(self) -> None:
         """Begins the work that goes on beside the calls."""
         embedding = keep_embedding(self.database, self.embedder, self.traffic.lull)
-        for work in (self._tidy_hourly(), self.database.warm(self.embedder.name), embedding):
+        warming = self.database.warm(self.embedder.name)
+        for work in (self._tidy_hourly(), warming, embedding, self._learn()):
             self._tasks.append(asyncio.create_task(_told(work)))
+
+    async def _learn(self) -> None:
+        # The engine takes a second to load, and the server is healthy before.
+        await self.work.start()
+        self.classroom.open.set()
+        await self.classroom.keep_learning()
 
     async def tidy(self) -> None:
         """Removes what nobody will ask for again."""
@@ -51,6 +66,7 @@ class Reflexio:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.work.close()
         await self.embedder.aclose()
         await self.database.close()
 
@@ -77,6 +93,68 @@ def choose_embedder(settings: Settings) -> Embedder:
     return CachedEmbedder(resolve(settings.embedder, api_key=key, base_url=url))
 
 
-async def build(settings: Settings, *, clock: Clock | None = None, embedder: Embedder | None = None) -> Reflexio:
-    chosen = embedder or choose_embedder(settings)
-    return Reflexio(settings, await open_database(settings), clock or SystemClock(), chosen, Meaning(chosen))
+def choose_work(settings: Settings) -> Work:
+    from reflexio.engine.dbos import DbosWork
+
+    return DbosWork(settings.data / WORK, concurrency=settings.concurrency)
+
+
+def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[Config], School]:
+    """Who learns for an organisation: the model that it or the server names, else the learner without one."""
+
+    def school(config: Config) -> School:
+        return School(choose_learner(settings, config, embedder), embedder, clock)
+
+    return school
+
+
+def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Learner:
+    name = model_name(settings, config)
+    if not name:
+        from reflexio.learners.local.learner import LocalLearner
+
+        return LocalLearner(embedder)
+    from reflexio.learners.llm.learner import LlmLearner
+    from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, resolve
+
+    wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
+    return LlmLearner(resolve(name, keys=provider_keys(settings, config), timeout=wanted or TIMEOUT_SECONDS))
+
+
+def model_name(settings: Settings, config: Config) -> str:
+    if config.api_key_config and config.api_key_config.custom_endpoint:
+        return f"custom:{config.api_key_config.custom_endpoint.model}"
+    own = config.llm_config.generation_model_name if config.llm_config else None
+    return own or settings.model
+
+
+def provider_keys(settings: Settings, config: Config) -> dict[str, Key]:
+    """The server's keys, and over them the organisation's own."""
+    keys = {
+        "openai": Key(settings.openai_api_key, settings.openai_base_url),
+        "anthropic": Key(settings.anthropic_api_key),
+        "google": Key(settings.google_api_key),
+    }
+    known = {name: key for name, key in keys.items() if key.api_key or key.base_url}
+    return {**known, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
+
+
+def _own_keys(config: APIKeyConfig) -> dict[str, Key]:
+    keys = {}
+    for name in APIKeyConfig.model_fields:
+        entry = getattr(config, name)
+        if entry is not None and entry.api_key is not None:
+            provider = {"custom_endpoint": "custom", "gemini": "google"}.get(name, name)
+            keys[provider] = Key(entry.api_key.get_secret_value(), entry.api_base or "")
+    return keys
+
+
+async def build(
+    settings: Settings, *, clock: Clock | None = None, embedder: Embedder | None = None, work: Work | None = None
+) -> Reflexio:
+    time, chosen = clock or SystemClock(), embedder or choose_embedder(settings)
+    database = await open_database(settings)
+    working = work or choose_work(settings)
+    classroom = Classroom(database, working, time, schools(settings, chosen, time))
+    classroom.register()
+    return Reflexio(settings, database, time, chosen, Meaning(chosen), working, classroom)

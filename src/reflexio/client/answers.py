@@ -69,6 +69,8 @@ def may_repeat(error: Exception, *, repeatable: bool) -> bool:
             return True
         case errors.ServerFailed():
             return repeatable and error.values["status"] in (502, 503, 504)
+        case errors.ServerUnreachable():
+            return repeatable
         case httpx.TransportError():
             return repeatable or isinstance(error, NEVER_SENT)
         case _:

@@ -5,6 +5,7 @@ was learned, under a key that exists once. Whatever is repeated finds its work d
 """
 
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -14,7 +15,7 @@ from reflexio.learning.consolidate import Origin, carry_out, distinct, neighbour
 from reflexio.learning.evidence import grounded
 from reflexio.learning.window import applicable, kinds, window
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Decision, Neighbourhood
+from reflexio.models.learned import Candidate, Decision, Neighbourhood, Spend
 from reflexio.models.status import Status
 from reflexio.ports.clock import Clock
 from reflexio.ports.embedding import Embedder
@@ -25,7 +26,7 @@ from reflexio.ports.work import Json, Steps
 CANDIDATES = TypeAdapter(tuple[Candidate, ...])
 DECISIONS = TypeAdapter(tuple[Decision, ...])
 ADD = Decision("add")
-BACKOFF, LONGEST_BACKOFF, MOST_ATTEMPTS = 2, 300, 6
+BACKOFF, LONGEST_BACKOFF, LONGEST_PROBE, MOST_ATTEMPTS = 2, 300, 20, 6
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,13 @@ async def learn(steps: Steps, task: Task, store: Store, config: Config, school: 
     return await steps("keep", lambda: _keep(task, store, school, decided))
 
 
+async def _account(store: Store, spend: Spend, clock: Clock) -> None:
+    """What a call cost is written down at once, whatever becomes of its answer."""
+    if spend.calls:
+        day = datetime.fromtimestamp(clock.now(), UTC).date().isoformat()
+        await store.write(lambda tx: tx.spending.add(day, "learn", spend))
+
+
 async def _extract(task: Task, store: Store, config: Config, school: School) -> Json:
     here = applicable(config, task.source)
     wanted = kinds(here)
@@ -79,11 +87,11 @@ async def _extract(task: Task, store: Store, config: Config, school: School) -> 
         return {"candidates": [], "dropped": 0}
     seen = window(task.user_id, task.agent_version, earlier, new)
     extraction = await school.learner.extract(seen, here, wanted)
+    await _account(store, extraction.spend, school.clock)
     kept, dropped = grounded(seen, extraction.candidates)
     return {
         "candidates": CANDIDATES.dump_python(distinct(kept), mode="json"),
         "dropped": dropped,
-        "spend": asdict(extraction.spend),
     }
 
 
@@ -91,7 +99,11 @@ async def _consolidate(task: Task, store: Store, config: Config, school: School,
     candidates = CANDIDATES.validate_python(found["candidates"])
     around = await neighbourhoods(store, school.embedder, task.user_id, candidates, Status.CURRENT)
     asked: list[Neighbourhood] = [each for each in around if each.neighbours]
-    answered = (await school.learner.consolidate(asked, config)).decisions if asked else ()
+    answered: tuple[Decision, ...] = ()
+    if asked:
+        made = await school.learner.consolidate(asked, config)
+        await _account(store, made.spend, school.clock)
+        answered = made.decisions
     told = iter(answered)
     decisions = [next(told, ADD) if each.neighbours else _alone(each) for each in around]
     return {**found, "decisions": DECISIONS.dump_python(tuple(decisions), mode="json")}
@@ -134,13 +146,15 @@ async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json
 async def fail(task: Task, store: Store, clock: Clock, error: Exception) -> None:
     """A window that failed is tried again later; one that can never succeed is set aside, in plain sight."""
     now = clock.now()
+    await _account(store, getattr(error, "spend", Spend()), clock)
     patient = isinstance(error, ProviderRefused | ProviderUnavailable)
 
     def postpone(tx: Tx) -> None:
         waiting = tx.users.waiting(task.user_id)
         attempts = waiting.attempts if waiting else 0
         if attempts + 1 < MOST_ATTEMPTS or patient:
-            pause = min(LONGEST_BACKOFF, BACKOFF * 2**attempts)
+            longest = LONGEST_PROBE if isinstance(error, ProviderRefused) else LONGEST_BACKOFF
+            pause = min(longest, BACKOFF * 2 ** min(attempts, 10))
             tx.users.postpone(task.user_id, now + pause, str(error))
             return
         tx.interactions.mark_learned(task.turns)

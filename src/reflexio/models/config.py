@@ -244,6 +244,7 @@ class Config(Setting):
     api_key_config: APIKeyConfig | None = None
     llm_config: LLMConfig | None = None
     playbook_optimizer_config: PlaybookOptimizerConfig = PlaybookOptimizerConfig()
+    daily_token_budget: Annotated[int, Field(ge=0, le=10**15)] | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -5,14 +5,18 @@ state, `await store.write(fn)` commits all of it, durably, or nothing. A functio
 with others into one commit, so it has no effects but those on its transaction.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from reflexio.models.interaction import Interaction, InteractionData, Request
+from reflexio.models.learned import Spend
 from reflexio.models.learning import Kind, Learning
+from reflexio.models.operation import Operation, Outcome
 from reflexio.models.paging import Listing, Page
+from reflexio.models.stall import Stall
 from reflexio.models.status import PlaybookStatus, Status
+from reflexio.models.usage import Spent
 
 T = TypeVar("T")
 
@@ -103,7 +107,8 @@ class Tally:
 class LearningFilter:
     """Which learnings. What is None is not asked for; `alive_at` leaves out what has expired by then.
 
-    `or_in_review` also lets current rows through that wait for a person's decision.
+    `or_in_review` also lets current rows through that wait for a person's decision. `of_users_with` leaves only
+    rows of users who have a row that passes that other filter.
     """
 
     kind: Kind
@@ -122,6 +127,7 @@ class LearningFilter:
     contains: str | None = None
     time_to_live: str | None = None
     alive_at: int | None = None
+    of_users_with: "LearningFilter | None" = None
 
     @property
     def is_narrow(self) -> bool:
@@ -267,6 +273,10 @@ class Users(Protocol):
         """A window failed: it is tried again, not before `retry_at`."""
         ...
 
+    def wake(self) -> int:
+        """All who wait for another try may have it now."""
+        ...
+
     def remove(self, user_id: str) -> int: ...
 
 
@@ -291,6 +301,13 @@ class Learnings(Protocol):
         """The row of the same number becomes this one."""
         ...
 
+    def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
+        """Gives matching rows of the named statuses their new one, all at once, and nothing else of them changes.
+
+        `where.statuses` does not count. Tells from which status each row went.
+        """
+        ...
+
     def remove(self, where: LearningFilter) -> int: ...
 
     def count(self, where: LearningFilter) -> int: ...
@@ -303,7 +320,7 @@ class Learnings(Protocol):
         """Rows that pass the filter, nearest first, and behind them those of `also` that are not among them."""
         ...
 
-    def note(self, event: LineageEvent) -> None: ...
+    def note(self, *events: LineageEvent) -> None: ...
 
     def lineage(self, learning_id: int) -> list[LineageEvent]:
         """Oldest first."""
@@ -340,6 +357,72 @@ class Configs(Protocol):
     def put(self, document: str, now: int) -> None: ...
 
 
+class Stalls(Protocol):
+    """The one stall of an organisation, if there is one."""
+
+    def get(self) -> Stall | None: ...
+
+    def put(self, stall: Stall) -> None: ...
+
+    def remove(self) -> bool:
+        """False when there was none."""
+        ...
+
+
+class Operations(Protocol):
+    def add(self, operation: Operation) -> None:
+        """Raises Conflict when another one of the same service is in progress."""
+        ...
+
+    def get(self, operation_id: str) -> Operation | None: ...
+
+    def hold(self, operation_id: str) -> Operation | None:
+        """The same, and nobody else changes it before this transaction ends."""
+        ...
+
+    def latest(self, service_name: str) -> Operation | None:
+        """The one that was begun last."""
+        ...
+
+    def running(self, service_name: str | None = None) -> list[Operation]:
+        """Those in progress, held as by `hold`; of all services unless one is named."""
+        ...
+
+    def put(self, operation: Operation) -> None:
+        """The one of the same id becomes this one."""
+        ...
+
+    def trim(self, service_name: str, keep: int) -> int:
+        """Removes all but the newest of a service."""
+        ...
+
+    def note(self, operation_id: str, outcome: Outcome) -> Outcome | None:
+        """Keeps what became of a user, and tells what was kept before."""
+        ...
+
+    def outcomes(self, operation_id: str, limit: int) -> list[Outcome]:
+        """The last ones, in the order they were noted."""
+        ...
+
+    def forget_user(self, user_id: str) -> None:
+        """No operation names this user any more; their counts stay."""
+        ...
+
+
+class Spending(Protocol):
+    def add(self, day: str, operation: str, cost: Spend) -> None:
+        """Adds to what is stored of this day, operation and model."""
+        ...
+
+    def since(self, day: str) -> list[Spent]:
+        """From this day on, newest day first, then by operation and model."""
+        ...
+
+    def total(self, day: str) -> Spend:
+        """Of all operations and models."""
+        ...
+
+
 class Tx(Protocol):
     """One transaction of one organisation: no statement reaches beyond it."""
 
@@ -357,6 +440,12 @@ class Tx(Protocol):
     def receipts(self) -> Receipts: ...
     @property
     def configs(self) -> Configs: ...
+    @property
+    def stalls(self) -> Stalls: ...
+    @property
+    def operations(self) -> Operations: ...
+    @property
+    def spending(self) -> Spending: ...
 
 
 class Keys(Protocol):

@@ -1,9 +1,23 @@
 """Learnings: profiles, user playbooks and agent playbooks in one table, with their words beside them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Text, and_, delete, func, insert, or_, select, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
@@ -102,6 +116,10 @@ class SqlLearnings:
             asked.append(_holding(type_coerce(column.details, Text), f'"profile_time_to_live":"{where.time_to_live}"'))
         if where.alive_at is not None:
             asked.append(column.expires_at > where.alive_at)
+        if where.of_users_with is not None:
+            # The inner table hides the outer one of the same name: without this, the two would be taken for one.
+            users = select(column.user_id).where(self._where(where.of_users_with)).correlate(None)
+            asked.append(column.user_id.in_(users))
         return and_(*asked)
 
     def _standing(self, where: LearningFilter) -> ColumnElement[bool]:
@@ -161,6 +179,13 @@ class SqlLearnings:
         if tuple(before) != (learning.trigger, learning.content, learning.user_id):
             self._index([learning.id], [learning])
 
+    def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
+        named = self._where(replace(where, statuses=tuple(moves), or_in_review=False))
+        rows = self._connection.execute(select(learnings.c.id, learnings.c.status).where(named)).all()
+        after = case({before.value: to.value for before, to in moves.items()}, value=learnings.c.status)
+        self._connection.execute(update(learnings).where(named).values(status=after))
+        return {row.id: Status(row.status) for row in rows}
+
     def remove(self, where: LearningFilter) -> int:
         query = select(learnings.c.id).where(self._where(where))
         ids = list(self._connection.execute(query).scalars())
@@ -201,9 +226,8 @@ class SqlLearnings:
         ids = list(self._connection.execute(query).scalars())
         return ids if len(ids) <= FEW else None
 
-    def note(self, event: LineageEvent) -> None:
-        self._connection.execute(
-            insert(lineage),
+    def note(self, *events: LineageEvent) -> None:
+        rows = [
             {
                 "org_id": self._org,
                 "learning_id": event.learning_id,
@@ -214,8 +238,11 @@ class SqlLearnings:
                 "from_status": event.from_status,
                 "to_status": event.to_status,
                 "created_at": event.at,
-            },
-        )
+            }
+            for event in events
+        ]
+        if rows:
+            self._connection.execute(insert(lineage), rows)
 
     def lineage(self, learning_id: int) -> list[LineageEvent]:
         query = (

@@ -256,3 +256,74 @@ windows = Table(
     seconds("created_at"),
     Index("windows_of_user", "org_id", "user_id", "created_at"),
 )
+
+# The one stall of an organisation: learning waits until the provider takes its key or bill again.
+stalls = Table(
+    "stalls",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    text("reason"),
+    text("message"),
+    seconds("since"),
+    flag("notified"),
+)
+
+# Long work that somebody asked for. One of a service is in progress at a time, whoever asks.
+operations = Table(
+    "operations",
+    metadata,
+    Column("seq", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("id", Text, nullable=False),
+    Column("service_name", Text, nullable=False),
+    text("status"),
+    Column("params", Json),
+    Column("total_users", BigInteger, nullable=False, server_default="0"),
+    Column("processed_users", BigInteger, nullable=False, server_default="0"),
+    Column("failed_users", BigInteger, nullable=False, server_default="0"),
+    text("current_user_id"),
+    Column("stats", Json),
+    text("error"),
+    seconds("started_at"),
+    seconds("heartbeat_at"),
+    seconds("completed_at"),
+    flag("cancel_requested"),
+    UniqueConstraint("org_id", "id", name="operations_once"),
+    Index("operations_of_service", "org_id", "service_name", "seq"),
+    Index(
+        "operations_one_at_a_time",
+        "org_id",
+        "service_name",
+        unique=True,
+        sqlite_where=sql("status = 'in_progress'"),
+        postgresql_where=sql("status = 'in_progress'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+# The users that an operation is through with: a row each, so that noting one costs the same however many there are.
+outcomes = Table(
+    "operation_outcomes",
+    metadata,
+    Column("seq", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("operation_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    text("error"),
+    UniqueConstraint("org_id", "operation_id", "user_id", name="outcomes_once"),
+    Index("outcomes_in_order", "org_id", "operation_id", "seq"),
+    Index("outcomes_of_user", "org_id", "user_id"),
+)
+
+# What learning costs. `day` is a date in UTC, ISO 8601.
+spend = Table(
+    "spend",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    Column("day", Text, primary_key=True),
+    Column("operation", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("calls", BigInteger, nullable=False, server_default="0"),
+    Column("input_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("output_tokens", BigInteger, nullable=False, server_default="0"),
+)

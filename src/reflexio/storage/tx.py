@@ -7,8 +7,11 @@ from sqlalchemy import Connection
 from reflexio.storage.documents import SqlConfigs, SqlReceipts
 from reflexio.storage.interactions import SqlInteractions
 from reflexio.storage.learnings import SqlLearnings
+from reflexio.storage.operations import SqlOperations
 from reflexio.storage.requests import SqlRequests
 from reflexio.storage.search.shelves import Shelves
+from reflexio.storage.spending import SqlSpending
+from reflexio.storage.stalls import SqlStalls
 from reflexio.storage.users import SqlUsers
 from reflexio.storage.windows import SqlWindows
 
@@ -46,3 +49,15 @@ class SqlTx:
     @cached_property
     def configs(self) -> SqlConfigs:
         return SqlConfigs(self._connection, self._org)
+
+    @cached_property
+    def stalls(self) -> SqlStalls:
+        return SqlStalls(self._connection, self._org)
+
+    @cached_property
+    def operations(self) -> SqlOperations:
+        return SqlOperations(self._connection, self._org)
+
+    @cached_property
+    def spending(self) -> SqlSpending:
+        return SqlSpending(self._connection, self._org)

@@ -53,6 +53,10 @@ class SqlUsers:
         change = update(users).where(*self._one(user_id))
         self._connection.execute(change.values(attempts=users.c.attempts + 1, retry_at=retry_at, last_error=error))
 
+    def wake(self) -> int:
+        late = update(users).where(users.c.org_id == self._org, users.c.retry_at > 0)
+        return self._connection.execute(late.values(retry_at=0, attempts=0)).rowcount
+
     def remove(self, user_id: str) -> int:
         return self._connection.execute(delete(users).where(*self._one(user_id))).rowcount
 

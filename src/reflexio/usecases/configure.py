@@ -39,6 +39,8 @@ async def change(store: Store, clock: Clock, raw: dict[str, Any]) -> SetConfigRe
         if after == before and tx.configs.get():
             return SetConfigResponse(msg="; ".join(["Configuration unchanged", *notes]))
         tx.configs.put(json.dumps(clear(after)), now)
+        # Whatever made learning wait may be mended by this.
+        tx.users.wake()
         return SetConfigResponse(msg="; ".join(["Configuration saved", *notes]))
 
     return await store.write(apply)

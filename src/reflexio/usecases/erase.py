@@ -57,6 +57,7 @@ async def user(store: Store, user_id: str) -> ClearUserDataResponse:
         }
         tx.users.remove(user_id)
         tx.windows.forget(user_id)
+        tx.operations.forget_user(user_id)
         return counts
 
     counts = await store.write(forget)

@@ -8,15 +8,18 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from reflexio.errors import ReflexioError
+from reflexio.errors import ProviderRefused, ReflexioError
 from reflexio.learning.window import Plan, is_due, plan, plans
 from reflexio.learning.workflow import School, Task, fail, learn
 from reflexio.models.config import Config
 from reflexio.models.interaction import MOST_INTERACTIONS, PublishResponse
+from reflexio.models.stall import StallReason
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, Store, Tx, Waiting
 from reflexio.ports.work import Job, Json, Steps, Work
+from reflexio.usecases import stall
 from reflexio.usecases.configure import stored
+from reflexio.usecases.spend import allowed
 
 log = logging.getLogger("reflexio.learn")
 
@@ -34,6 +37,7 @@ class Classroom:
     work: Work
     clock: Clock
     school: Callable[[Config], School]
+    open: asyncio.Event = field(default_factory=asyncio.Event)
     _busy: set[str] = field(default_factory=set)
     _watching: set["asyncio.Task[None]"] = field(default_factory=set)
 
@@ -45,10 +49,29 @@ class Classroom:
         store = self.database.of(task.org_id)
         config = await store.read(stored)
         try:
-            return dict(await learn(steps, task, store, config, self.school(config)))
+            counts = await learn(steps, task, store, config, self.school(config))
         except ReflexioError as error:
             await fail(task, store, self.clock, error)
+            if isinstance(error, ProviderRefused):
+                await self._stall(store, error)
             raise
+        await self._resume(store)
+        return dict(counts)
+
+    async def _stall(self, store: Store, error: ProviderRefused) -> None:
+        now = self.clock.now()
+        reason: StallReason = "billing_error" if error.reason == "billing" else "auth_error"
+        await store.write(lambda tx: stall.enter(tx, reason, str(error), now))
+
+    async def _resume(self, store: Store) -> None:
+        """The provider works: whoever waited for it may go on at once."""
+
+        def wake(tx: Tx) -> None:
+            if stall.clear(tx):
+                tx.users.wake()
+
+        if await store.read(stall.state):
+            await store.write(wake)
 
     async def keep_learning(self) -> None:
         """Until cancelled."""
@@ -72,6 +95,10 @@ class Classroom:
 
         def look(tx: Tx) -> Plan | None:
             config = stored(tx)
+            if tx.stalls.get() and self._is_probing(waiting.org_id):
+                return None
+            if not allowed(tx, config, now):
+                return None
             turns = tx.interactions.unlearned(waiting.user_id, config.window_size)
             if not turns:
                 return Plan((), "", "", "")
@@ -92,6 +119,10 @@ class Classroom:
         watch.add_done_callback(self._watching.discard)
         return 1
 
+    def _is_probing(self, org_id: str) -> bool:
+        """While learning is stalled, one window at a time finds out whether the provider works again."""
+        return any(lane.startswith(f"{org_id}/") for lane in self._busy)
+
     async def _until_done(self, key: str, lane: str) -> None:
         try:
             job = await self.work.wait(key)
@@ -107,6 +138,7 @@ class Classroom:
             turns = tx.interactions.unlearned(user_id, MOST_INTERACTIONS, request_id=answer.request_id)
             return plans(turns, stored(tx)) if turns else []
 
+        await self.open.wait()
         counts: dict[str, int] = {}
         for each in await store.read(look):
             job = await self._ended(_task(store.org_id, user_id, each, attempt=0))

@@ -2,6 +2,7 @@
 
 from reflexio.client.aio.interactions import InteractionCalls
 from reflexio.client.aio.learnings import LearningCalls
+from reflexio.client.aio.operations import OperationCalls
 from reflexio.client.aio.searching import SearchCalls
 from reflexio.client.aio.session import SessionClient
 from reflexio.client.aio.settings import SettingCalls
@@ -9,7 +10,7 @@ from reflexio.client.aio.settings import SettingCalls
 __all__ = ["AsyncReflexioClient", "SessionClient"]
 
 
-class AsyncReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls):
+class AsyncReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, OperationCalls):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

@@ -3,6 +3,7 @@
 
 from reflexio.client.sync.interactions import InteractionCalls
 from reflexio.client.sync.learnings import LearningCalls
+from reflexio.client.sync.operations import OperationCalls
 from reflexio.client.sync.searching import SearchCalls
 from reflexio.client.sync.session import SessionClient
 from reflexio.client.sync.settings import SettingCalls
@@ -10,7 +11,7 @@ from reflexio.client.sync.settings import SettingCalls
 __all__ = ["ReflexioClient", "SessionClient"]
 
 
-class ReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls):
+class ReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, OperationCalls):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

@@ -63,14 +63,18 @@ async def publish_interaction(request: Request, wanted: PublishRequest) -> Publi
     key = request.headers.get("idempotency-key", "")
     if len(key) > 255:
         raise InvalidRequest("The Idempotency-Key is longer than 255 characters.")
-    return await publishing.publish(
+    mine = store(request)
+    answer = await publishing.publish(
         parts.database,
-        store(request),
+        mine,
         parts.clock,
         wanted,
         idempotency_key=key,
         default_version=parts.settings.agent_version,
     )
+    if request.query_params.get("wait_for_response", "").lower() not in ("true", "1") or wanted.evaluation_only:
+        return answer
+    return await parts.classroom.learn_now(mine, wanted.user_id, answer)
 
 
 @router.get("/learning_status", response_model_exclude_none=True)

@@ -1,4 +1,4 @@
-"""Requests, interactions, learnings, vectors, keys, configuration."""
+"""Requests, interactions, learnings, vectors, keys, configuration, operations, stalls, spend."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -120,6 +120,49 @@ def upgrade() -> None:
     )
     op.create_index("lineage_of_learning", "lineage", ["org_id", "learning_id", "id"], unique=False)
     op.create_table(
+        "operation_outcomes",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("operation_id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("org_id", "operation_id", "user_id", name="outcomes_once"),
+    )
+    op.create_index("outcomes_in_order", "operation_outcomes", ["org_id", "operation_id", "seq"], unique=False)
+    op.create_index("outcomes_of_user", "operation_outcomes", ["org_id", "user_id"], unique=False)
+    op.create_table(
+        "operations",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("service_name", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), server_default="", nullable=False),
+        sa.Column("params", Json(), nullable=True),
+        sa.Column("total_users", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("processed_users", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("failed_users", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("current_user_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("stats", Json(), nullable=True),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("started_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("heartbeat_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("completed_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("cancel_requested", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("org_id", "id", name="operations_once"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("operations_of_service", "operations", ["org_id", "service_name", "seq"], unique=False)
+    op.create_index(
+        "operations_one_at_a_time",
+        "operations",
+        ["org_id", "service_name"],
+        unique=True,
+        sqlite_where=sa.text("status = 'in_progress'"),
+        postgresql_where=sa.text("status = 'in_progress'"),
+    )
+    op.create_table(
         "receipts",
         sa.Column("org_id", sa.Text(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
@@ -151,6 +194,26 @@ def upgrade() -> None:
     op.create_index("requests_by_time", "requests", ["org_id", "created_at", "id"], unique=False)
     op.create_index("requests_of_session", "requests", ["org_id", "session_id", "created_at", "id"], unique=False)
     op.create_index("requests_of_user", "requests", ["org_id", "user_id", "created_at", "id"], unique=False)
+    op.create_table(
+        "spend",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("day", sa.Text(), nullable=False),
+        sa.Column("operation", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("calls", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("input_tokens", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("output_tokens", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "day", "operation", "model"),
+    )
+    op.create_table(
+        "stalls",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), server_default="", nullable=False),
+        sa.Column("message", sa.Text(), server_default="", nullable=False),
+        sa.Column("since", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("notified", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("org_id"),
+    )
     op.create_table(
         "unembedded",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -206,3 +269,66 @@ def upgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
         for entity in ("learning", "interaction"):
             Words(entity).create(op.get_bind())
+    op.create_table(
+        "operation_outcomes",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("operation_id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("org_id", "operation_id", "user_id", name="outcomes_once"),
+    )
+    op.create_index("outcomes_in_order", "operation_outcomes", ["org_id", "operation_id", "seq"], unique=False)
+    op.create_index("outcomes_of_user", "operation_outcomes", ["org_id", "user_id"], unique=False)
+    op.create_table(
+        "operations",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("service_name", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), server_default="", nullable=False),
+        sa.Column("params", Json(), nullable=True),
+        sa.Column("total_users", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("processed_users", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("failed_users", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("current_user_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("stats", Json(), nullable=True),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("started_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("heartbeat_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("completed_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("cancel_requested", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("org_id", "id", name="operations_once"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("operations_of_service", "operations", ["org_id", "service_name", "seq"], unique=False)
+    op.create_index(
+        "operations_one_at_a_time",
+        "operations",
+        ["org_id", "service_name"],
+        unique=True,
+        sqlite_where=sa.text("status = 'in_progress'"),
+        postgresql_where=sa.text("status = 'in_progress'"),
+    )
+    op.create_table(
+        "spend",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("day", sa.Text(), nullable=False),
+        sa.Column("operation", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("calls", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("input_tokens", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("output_tokens", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "day", "operation", "model"),
+    )
+    op.create_table(
+        "stalls",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), server_default="", nullable=False),
+        sa.Column("message", sa.Text(), server_default="", nullable=False),
+        sa.Column("since", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("notified", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.PrimaryKeyConstraint("org_id"),
+    )
