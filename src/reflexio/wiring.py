@@ -23,7 +23,7 @@ log = logging.getLogger("reflexio")
 
 DATABASE, WORK = "reflexio.db", "work.db"
 RECEIPTS_KEPT = 7 * 86_400
-HOUR = 3600.0
+HOUR, PAUSE = 3600.0, 5.0
 
 
 @dataclass
@@ -42,15 +42,20 @@ class Reflexio:
 
     def start(self) -> None:
         """Begins the work that goes on beside the calls."""
-        embedding = keep_embedding(self.database, self.embedder, self.traffic.lull)
-        warming = self.database.warm(self.embedder.name)
-        for work in (self._tidy_hourly(), warming, embedding, self._learn()):
-            self._tasks.append(asyncio.create_task(_told(work)))
+        for work in (self._tidy_hourly, self._warm, self._embed, self._learn):
+            self._tasks.append(asyncio.create_task(_kept_up(work)))
+
+    async def _warm(self) -> None:
+        await self.database.warm(self.embedder.name)
+
+    async def _embed(self) -> None:
+        await keep_embedding(self.database, self.embedder, self.traffic.lull)
 
     async def _learn(self) -> None:
         # The engine takes a second to load, and the server is healthy before.
-        await self.work.start()
-        self.classroom.open.set()
+        if not self.classroom.open.is_set():
+            await self.work.start()
+            self.classroom.open.set()
         await self.classroom.keep_learning()
 
     async def tidy(self) -> None:
@@ -71,12 +76,14 @@ class Reflexio:
         await self.database.close()
 
 
-async def _told(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        await work
-    except Exception:
-        log.exception("background work ended")
-        raise
+async def _kept_up(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Work beside the calls goes on whatever happens to it: an error nobody expected is logged, not the end."""
+    while True:
+        try:
+            return await work()
+        except Exception:
+            log.exception("background work failed and begins again in %g s", PAUSE)
+            await asyncio.sleep(PAUSE)
 
 
 async def open_database(settings: Settings) -> Database:

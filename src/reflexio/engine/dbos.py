@@ -18,6 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+# DBOS brings the ORM along, in a thread. Half imported, it breaks statements that other threads build meanwhile, so
+# it is imported here, where there is one thread.
+import sqlalchemy.orm  # noqa: F401
 from sqlalchemy import URL, Engine, QueuePool, create_engine, event
 
 from reflexio.engine.bell import Bell
