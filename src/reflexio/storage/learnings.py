@@ -113,15 +113,17 @@ class SqlLearnings:
         return or_(named, in_review)
 
     def add(self, new: Sequence[Learning]) -> list[int]:
+        rows = [_row(self._org, each) for each in new]
         try:
-            made = self._connection.execute(
-                insert(learnings).returning(learnings.c.id, sort_by_parameter_order=True),
-                [_row(self._org, each) for each in new],
-            )
+            # Undone as a whole when a key is taken: only then do the stored keys tell which one it was.
+            with self._connection.begin_nested():
+                made = self._connection.execute(
+                    insert(learnings).returning(learnings.c.id, sort_by_parameter_order=True), rows
+                )
+                ids = [int(row.id) for row in made]
         except IntegrityError:
             taken = self._taken(new)
             raise Conflict(f"A profile with the id {taken!r} exists; leave the id out to get a new one.") from None
-        ids = [int(row.id) for row in made]
         self._index(ids, new)
         return ids
 
