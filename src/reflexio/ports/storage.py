@@ -327,6 +327,10 @@ class Vectors(Protocol):
         """These rows will have no vector."""
         ...
 
+    def postpone(self, rows: Sequence[Unembedded]) -> None:
+        """These rows wait behind all others that wait."""
+        ...
+
     def queue_all_but(self, model: str) -> int:
         """Queues every row whose vector another model made."""
         ...
