@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,3 +96,11 @@ def problem(answer: httpx.Response, status: int) -> str:
 
 def compact(value: Any) -> bytes:
     return json.dumps(value).encode()
+
+
+def eventually(holds: Callable[[], bool], *, seconds: float = 30) -> None:
+    """Waits for what the background is doing."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.05)

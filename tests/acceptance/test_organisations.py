@@ -13,7 +13,22 @@ from tests.builders import body, name, problem, turns
 from tests.conftest import Org
 
 HARMLESS = {"get_config", "whoami"}
-SEPARATE = {"publish_interaction", "set_config", "update_config"}
+SEPARATE = {
+    "publish_interaction",
+    "set_config",
+    "update_config",
+    "add_user_profile",
+    "add_user_playbook",
+    "add_agent_playbook",
+}
+OWN: dict[str, Any] = {
+    "interaction_data_list": turns(),
+    "user_profiles": [{"user_id": "ann", "content": "ours"}],
+    "user_playbooks": [{"user_id": "ann", "content": "ours"}],
+    "agent_playbooks": [{"content": "ours", "playbook_status": "approved"}],
+}
+ASKED: tuple[dict[str, Any], ...] = ({"user_id": "ann"}, {}, {})
+LEARNED = ("profiles", "user_playbooks", "agent_playbooks")
 
 
 def state(org: Org) -> dict[str, Any]:
@@ -24,6 +39,12 @@ def state(org: Org) -> dict[str, Any]:
             "requests": http.post("/api/get_requests", json={"top_k": 10_000}).json()["sessions"],
             "config": http.get("/api/get_config").json(),
             "stats": http.get("/api/storage_stats", params={"user_id": "ann"}).json(),
+            "learned": [
+                http.post(f"/api/get_{kind}", json=sent).json() for kind, sent in zip(LEARNED, ASKED, strict=True)
+            ],
+            "found": http.post(
+                "/api/search", json={"query": "neighbour", "user_id": "ann", "search_mode": "fts"}
+            ).json(),
         }
 
 
@@ -32,19 +53,42 @@ def operations(url: str) -> list[tuple[str, str]]:
     return [(method.upper(), path) for path, methods in paths.items() for method in methods if path.startswith("/api/")]
 
 
-def test_no_route_reaches_the_rows_of_another(make_org: Callable[[], Org]) -> None:
-    ours, theirs = make_org(), make_org()
-    with theirs.http() as http:
-        answer = http.post("/api/publish_interaction", json=body(session_id="s", source="chat")).json()
+def theirs_are(org: Org) -> dict[str, Any]:
+    """Rows of every kind in an organisation, and all the names by which another could reach for them."""
+    with org.http() as http:
+        published = http.post("/api/publish_interaction", json=body(session_id="s", source="chat")).json()
         interaction = http.get("/api/get_all_interactions").json()["interactions"][0]["interaction_id"]
-    before = state(theirs)
-    named = {
+    with org.client() as client:
+        profile = client.add_user_profile([{"user_id": "ann", "content": "Trusts the neighbour"}]).ids[0]
+        of_user = client.add_user_playbook([{"user_id": "ann", "content": "Ask the neighbour"}]).ids[0]
+        approved = {"content": "Leave it with the neighbour", "playbook_status": "approved"}
+        of_agent = client.add_agent_playbooks([approved]).ids[0]
+    return {
         "user_id": "ann",
         "session_id": "s",
-        "request_id": answer["request_id"],
-        "request_ids": [answer["request_id"]],
+        "request_id": published["request_id"],
+        "request_ids": [published["request_id"]],
         "interaction_id": interaction,
+        "profile_id": profile,
+        "profile_ids": [profile],
+        "user_playbook_id": int(of_user),
+        "user_playbook_ids": [int(of_user)],
+        "agent_playbook_id": int(of_agent),
+        "agent_playbook_ids": [int(of_agent)],
+        "query": "neighbour",
+        "search_query": "neighbour",
+        "content": "changed by another",
+        "playbook_status": "rejected",
+        "entity_types": ["profiles", "user_playbooks", "agent_playbooks"],
+        "status_filter": [None, "pending", "archived"],
     }
+
+
+def test_no_route_reaches_the_rows_of_another(make_org: Callable[[], Org]) -> None:
+    ours, theirs = make_org(), make_org()
+    named = theirs_are(theirs)
+    before = state(theirs)
+    assert "neighbour" in str(before["found"])
 
     with ours.http() as http:
         document = http.get("/openapi.json").json()
@@ -53,23 +97,24 @@ def test_no_route_reaches_the_rows_of_another(make_org: Callable[[], Org]) -> No
             params = {each["name"]: named.get(each["name"]) for each in operation.get("parameters", [])}
             sent = _fields(document, operation)
             values = {key: value for key, value in named.items() if key in sent}
-            values |= {"interaction_data_list": turns()} if "interaction_data_list" in sent else {}
+            values |= {key: OWN[key] for key in sent & OWN.keys()}
             if path.endswith("publish_interaction"):
                 values = {**values, "user_id": "ours", "session_id": "ours", "request_id": name("request")}
             answered = http.request(
                 method,
                 path,
-                params={key: value for key, value in params.items() if value is not None},
+                params={key: value for key, value in params.items() if isinstance(value, str)},
                 json=values if "requestBody" in operation else None,
             )
             assert answered.status_code in (200, 404), (path, answered.text)
             verb = path.rpartition("/")[2]
             if verb not in SEPARATE | HARMLESS:
-                assert answer["request_id"] not in answered.text or answered.status_code == 404, path
+                assert named["request_id"] not in answered.text or answered.status_code == 404, path
                 assert "neighbour" not in answered.text, path
             if verb not in SEPARATE:
                 continue
-            http.request("DELETE", "/api/delete_all_interactions")
+            for emptied in ("interactions", "profiles", "playbooks"):
+                http.request("DELETE", f"/api/delete_all_{emptied}").raise_for_status()
 
     assert state(theirs) == before
 

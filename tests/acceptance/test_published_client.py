@@ -170,3 +170,178 @@ def test_a_change_through_the_singular_view_counts(http: httpx.Client, client: R
     found = client.get_config()
     assert (found.window_size, found.stride_size) == (12, 8)
     assert found.playbook_configs[0].playbook_definition_prompt == "Corrections only"
+
+
+# --- learnings and search: every field of that client's models, nulls included
+
+FACT: dict[str, Any] = {
+    "profile_id": "p-1",
+    "user_id": "ann",
+    "content": "Likes tea",
+    "last_modified_timestamp": 1_790_000_000,
+    "generated_from_request_id": "cli-manual",
+    "profile_time_to_live": "infinity",
+    "expiration_timestamp": 4_102_444_800,
+    "custom_features": None,
+    "source": "cli-manual",
+    "status": None,
+    "extractor_names": None,
+    "expanded_terms": None,
+    "tags": None,
+    "source_interaction_ids": [],
+    "embedding": [],
+    "source_span": None,
+    "notes": None,
+    "reader_angle": None,
+    "merged_into": None,
+    "superseded_by": None,
+}
+TAUGHT: dict[str, Any] = {
+    "user_playbook_id": 0,
+    "user_id": "ann",
+    "agent_version": "v1",
+    "request_id": "r-1",
+    "playbook_name": "",
+    "created_at": 1_790_000_000,
+    "content": "Serve tea at four",
+    "trigger": None,
+    "rationale": None,
+    "blocking_issue": None,
+    "status": None,
+    "source": None,
+    "source_interaction_ids": [],
+    "expanded_terms": None,
+    "tags": None,
+    "embedding": [],
+    "source_span": None,
+    "notes": None,
+    "reader_angle": None,
+    "merged_into": None,
+    "superseded_by": None,
+}
+SHARED: dict[str, Any] = {
+    "agent_playbook_id": 0,
+    "playbook_name": "",
+    "agent_version": "v1",
+    "created_at": 1_790_000_000,
+    "content": "Tea is free",
+    "trigger": None,
+    "rationale": None,
+    "blocking_issue": None,
+    "playbook_status": "pending",
+    "playbook_metadata": "",
+    "expanded_terms": None,
+    "tags": None,
+    "embedding": [],
+    "status": None,
+    "merged_into": None,
+    "superseded_by": None,
+}
+WINDOW = {"start_time": None, "end_time": None}
+PLAYBOOKS = {
+    "limit": 100,
+    "query": None,
+    "playbook_name": None,
+    "agent_version": None,
+    "status_filter": None,
+    "tags": None,
+    "request_id": None,
+    **WINDOW,
+}
+SEARCH = {"query": "tea", "top_k": 10, "threshold": None, "search_mode": "hybrid"}
+SCOPED = {**SEARCH, **WINDOW, "source": None, "tags": None, "enable_reformulation": False, "request_id": None}
+SCOPED |= {"session_id": None}
+FILTERED = {**SCOPED, "user_id": None, "agent_version": None, "playbook_name": None, "status_filter": None}
+UNIFIED = {
+    **SEARCH,
+    "top_k": 5,
+    "agent_version": None,
+    "playbook_name": None,
+    "user_id": "ann",
+    "source": None,
+    "tags": None,
+    "entity_types": None,
+    "agent_playbook_status_filter": None,
+    "conversation_history": None,
+    "enable_reformulation": False,
+    "enable_agent_answer": False,
+    "request_id": None,
+    "session_id": None,
+    "interaction_id": None,
+}
+
+
+@pytest.fixture
+def kept(http: httpx.Client) -> dict[str, int]:
+    """Learnings that were added as that client adds them, by their numbers."""
+    for path, sent in (
+        ("add_user_profile", {"user_profiles": [FACT]}),
+        ("add_user_playbook", {"user_playbooks": [TAUGHT]}),
+        ("add_agent_playbook", {"agent_playbooks": [SHARED]}),
+    ):
+        answer = http.post(f"/api/{path}", json=sent).json()
+        assert (answer["success"], answer["added_count"]) == (True, 1)
+    taught = http.post("/api/get_user_playbooks", json={}).json()["user_playbooks"][0]
+    shared = http.post("/api/get_agent_playbooks", json={}).json()["agent_playbooks"][0]
+    return {"taught": taught["user_playbook_id"], "shared": shared["agent_playbook_id"]}
+
+
+def test_listing_learnings(http: httpx.Client, kept: dict[str, int]) -> None:
+    asked: dict[str, Any] = {"user_id": "ann", "profile_id": None, "query": None, "top_k": 30, "source": None, **WINDOW}
+    asked |= {"profile_time_to_live": None, "status_filter": [None], "tags": None}
+    (fact,) = http.post("/api/get_profiles", json=asked).json()["user_profiles"]
+    shown = ("profile_id", "user_id", "content", "last_modified_timestamp", "generated_from_request_id", "source")
+    assert {name: fact[name] for name in shown} == {name: FACT[name] for name in shown}
+    everybodys = http.get("/api/get_all_profiles", params={"limit": 100, "status_filter": "current"}).json()
+    assert everybodys["user_profiles"] == [fact]
+    asked = {**PLAYBOOKS, "user_playbook_id": None, "user_id": None}
+    (taught,) = http.post("/api/get_user_playbooks", json=asked).json()["user_playbooks"]
+    assert {"user_playbook_id": kept["taught"], "request_id": "r-1", "playbook_name": ""}.items() <= taught.items()
+    asked = {**PLAYBOOKS, "agent_playbook_id": None, "playbook_status_filter": None, "session_id": None}
+    (shared,) = http.post("/api/get_agent_playbooks", json=asked).json()["agent_playbooks"]
+    assert {"agent_playbook_id": kept["shared"], "playbook_status": "pending"}.items() <= shared.items()
+
+
+def test_searching_learnings(http: httpx.Client, kept: dict[str, int]) -> None:
+    scoped = {**SCOPED, "user_id": "ann", "generated_from_request_id": None, "custom_feature": None}
+    found = http.post("/api/search_profiles", json={**scoped, "extractor_name": None}).json()
+    assert [each["profile_id"] for each in found["user_profiles"]] == ["p-1"]
+    found = http.post("/api/search_user_playbooks", json=FILTERED).json()
+    assert [each["user_playbook_id"] for each in found["user_playbooks"]] == [kept["taught"]]
+    asked = {**FILTERED, "playbook_status_filter": ["pending", "approved"]}
+    found = http.post("/api/search_agent_playbooks", json=asked).json()
+    assert [each["agent_playbook_id"] for each in found["agent_playbooks"]] == [kept["shared"]]
+    turns = {**SEARCH, **WINDOW, "user_id": "ann", "request_id": None, "most_recent_k": None, "top_k": None}
+    assert http.post("/api/search_interactions", json=turns).json()["success"]
+    found = http.post("/api/search", json=UNIFIED).json()
+    assert {"success", "profiles", "agent_playbooks", "user_playbooks", "degraded"} <= found.keys()
+    assert [len(found[kind]) for kind in ("profiles", "user_playbooks", "agent_playbooks")] == [1, 1, 0]
+    talk = [{"role": "user", "content": "hello"}]
+    named = {**UNIFIED, "agent_playbook_status_filter": ["pending"], "conversation_history": talk}
+    assert len(http.post("/api/search", json=named).json()["agent_playbooks"]) == 1
+
+
+def test_changing_and_deleting_learnings(http: httpx.Client, kept: dict[str, int]) -> None:
+    texts = {"playbook_name": None, "content": "Serve tea at five", "trigger": None, "rationale": None}
+    for path, sent in (
+        ("update_user_playbook", {"user_playbook_id": kept["taught"], **texts}),
+        ("update_agent_playbook", {"agent_playbook_id": kept["shared"], **texts, "playbook_status": None}),
+        ("update_agent_playbook_status", {"agent_playbook_id": kept["shared"], "playbook_status": "approved"}),
+    ):
+        assert http.put(f"/api/{path}", json=sent).json()["success"], path
+    (shared,) = http.post("/api/get_agent_playbooks", json={}).json()["agent_playbooks"]
+    assert (shared["content"], shared["playbook_status"]) == ("Serve tea at five", "approved")
+    deletions: tuple[tuple[str, dict[str, Any] | None], ...] = (
+        ("delete_profile", {"user_id": "ann", "profile_id": "p-1", "search_query": ""}),
+        ("delete_user_playbook", {"user_playbook_id": kept["taught"]}),
+        ("delete_agent_playbook", {"agent_playbook_id": kept["shared"]}),
+        ("delete_profiles_by_ids", {"profile_ids": ["p-1"]}),
+        ("delete_user_playbooks_by_ids", {"user_playbook_ids": [kept["taught"]]}),
+        ("delete_agent_playbooks_by_ids", {"agent_playbook_ids": [kept["shared"]]}),
+        ("delete_all_profiles", None),
+        ("delete_all_user_playbooks", None),
+        ("delete_all_agent_playbooks", None),
+        ("delete_all_playbooks", None),
+    )
+    for path, which in deletions:
+        assert http.request("DELETE", f"/api/{path}", json=which).json()["success"], path

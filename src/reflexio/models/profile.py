@@ -13,7 +13,8 @@ from reflexio.models.status import ProfileTimeToLive, Status, WireStatus
 
 MOST_ADDED = 1000
 Text = Annotated[str, StringConstraints(max_length=100_000)]
-Tags = Annotated[list[Annotated[str, StringConstraints(max_length=200, pattern=r"^[^|]*$")]], Field(max_length=100)]
+Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^|]*$")]
+Tags = Annotated[list[Tag], Field(max_length=100)]
 TurnIds = Annotated[list[Annotated[int, Field(ge=0, le=2**63 - 1)]], Field(max_length=1000)]
 Needle = Annotated[str, StringConstraints(max_length=1000)]
 DETAILS = ("custom_features", "extractor_names", "source_span", "source_interaction_ids", "notes", "reader_angle")

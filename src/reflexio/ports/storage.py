@@ -134,7 +134,8 @@ class LearningFilter:
         """Whether it may leave only few of a shelf's rows."""
         asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
         window = (self.within.start, self.within.end, self.time_to_live)
-        return any(each is not None for each in (*asked, *window)) or bool(self.tags)
+        standing = self.statuses != (Status.CURRENT,)
+        return any(each is not None for each in (*asked, *window)) or bool(self.tags) or standing
 
 
 @dataclass(frozen=True)
@@ -477,6 +478,10 @@ class Vectors(Protocol):
 
     def skip(self, rows: Sequence[Unembedded]) -> None:
         """These rows will have no vector."""
+        ...
+
+    def postpone(self, rows: Sequence[Unembedded]) -> None:
+        """These rows wait behind all others that wait."""
         ...
 
     def queue_all_but(self, model: str) -> int:

@@ -18,7 +18,7 @@ WEAK = 0.35
 TELLING, TELLING_ALONE = 2.0, 0.5
 """Nats of a match by words that count against the vectors' word, and without it."""
 REPEATED = 0.8
-"""Two learnings that share this many of their words say the same."""
+"""A learning with this share of its words in one that is there already says nothing new."""
 HEADINGS = {
     Kind.PROFILE: "About this user",
     Kind.USER_PLAYBOOK: "What this user taught",
@@ -65,7 +65,7 @@ def compose(candidates: Sequence[Candidate], max_tokens: int, *, grade: Grade = 
     strong = [each.learning for each in candidates if worth.get(each.learning.id, 0.0) >= max(WEAK * best, 1e-9)]
     chosen: list[Learning] = []
     for each in sorted(strong, key=lambda each: (-worth[each.id] / tokens(line(each)) ** 0.5, each.id)):
-        if any(_same(each, other) for other in chosen):
+        if any(_says_nothing_new(each, other) for other in chosen):
             continue
         if tokens(render([*chosen, each])) <= max_tokens:
             chosen.append(each)
@@ -103,10 +103,10 @@ def _ordered(learnings: Sequence[Learning]) -> list[Learning]:
     return sorted(learnings, key=lambda each: (places.index(each.kind), each.id))
 
 
-def _same(one: Learning, other: Learning) -> bool:
-    mine, yours = _words(one), _words(other)
-    return len(mine & yours) >= REPEATED * max(1, min(len(mine), len(yours)))
+def _says_nothing_new(learning: Learning, said: Learning) -> bool:
+    mine = _words(learning)
+    return len(mine & _words(said)) >= REPEATED * max(1, len(mine))
 
 
 def _words(learning: Learning) -> set[str]:
-    return set(re.findall(r"\w+", learning.content.lower()))
+    return set(re.findall(r"\w+", learning.text.lower()))

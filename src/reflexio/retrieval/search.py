@@ -41,10 +41,13 @@ class Found:
 
 
 def search(arms: Arms, question: Question) -> Found:
-    """The best rows. A threshold is a least cosine for rows that no word of the query names."""
+    """The best rows. A threshold is a least cosine for rows that no word of the query names.
+
+    Where meaning was asked for and cannot be had, words answer.
+    """
     pool = max(LEAST_POOL, POOL * question.top_k)
     words, vectors = Matched(), Matched()
-    if question.mode is not SearchMode.VECTOR:
+    if question.mode is not SearchMode.VECTOR or question.vector is None:
         words = arms.by_words(question.text, pool)
     if question.vector is not None and question.mode is not SearchMode.FTS:
         vectors = arms.by_vector(question.vector, pool, words.ids)

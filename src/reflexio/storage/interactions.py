@@ -17,7 +17,7 @@ from reflexio.models.interaction import (
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter, Unlearned
 from reflexio.storage.hot import Hot
-from reflexio.storage.paging import during, listing
+from reflexio.storage.paging import during, in_parts, listing
 from reflexio.storage.schema import interactions, requests
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Scope
@@ -88,8 +88,9 @@ class SqlInteractions:
         return [read_row(row) for row in self._connection.execute(query.order_by(interactions.c.id))]
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
-        query = select(*COLUMNS).where(*self._mine(None), interactions.c.id.in_(ids))
-        return {row.id: read_row(row) for row in self._connection.execute(query)}
+        query = select(*COLUMNS).where(*self._mine(None))
+        found = (self._connection.execute(query.where(interactions.c.id.in_(some))) for some in in_parts(ids))
+        return {row.id: read_row(row) for rows in found for row in rows}
 
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
         query = select(*COLUMNS).where(*self._mine(user_id), ~interactions.c.is_learned)
@@ -137,8 +138,9 @@ class SqlInteractions:
         asked = [*self._mine(where.user_id), *during(interactions.c.created_at, where.within)]
         if where.request_id is not None:
             asked.append(interactions.c.request_id == where.request_id)
-        query = select(interactions.c.id).where(interactions.c.id.in_(ids), *asked)
-        return set(self._connection.execute(query).scalars())
+        query = select(interactions.c.id).where(*asked)
+        found = (self._connection.execute(query.where(interactions.c.id.in_(some))) for some in in_parts(ids))
+        return {row for rows in found for row in rows.scalars()}
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, TURN, where.user_id)

@@ -25,7 +25,7 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Listing, Page
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, LineageEvent, Matched, QueryVector, Tally
-from reflexio.storage.paging import during, listing
+from reflexio.storage.paging import during, in_parts, listing
 from reflexio.storage.schema import learnings, lineage
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Row, Scope, Words
@@ -131,15 +131,17 @@ class SqlLearnings:
         return or_(named, in_review)
 
     def add(self, new: Sequence[Learning]) -> list[int]:
+        rows = [_row(self._org, each) for each in new]
         try:
-            made = self._connection.execute(
-                insert(learnings).returning(learnings.c.id, sort_by_parameter_order=True),
-                [_row(self._org, each) for each in new],
-            )
+            # Undone as a whole when a key is taken: only then do the stored keys tell which one it was.
+            with self._connection.begin_nested():
+                made = self._connection.execute(
+                    insert(learnings).returning(learnings.c.id, sort_by_parameter_order=True), rows
+                )
+                ids = [int(row.id) for row in made]
         except IntegrityError:
             taken = self._taken(new)
             raise Conflict(f"A profile with the id {taken!r} exists; leave the id out to get a new one.") from None
-        ids = [int(row.id) for row in made]
         self._index(ids, new)
         return ids
 
@@ -165,8 +167,9 @@ class SqlLearnings:
         return _read(row) if row else None
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
-        query = select(*COLUMNS).where(learnings.c.org_id == self._org, learnings.c.id.in_(ids))
-        return {row.id: _read(row) for row in self._connection.execute(query)}
+        query = select(*COLUMNS).where(learnings.c.org_id == self._org)
+        found = (self._connection.execute(query.where(learnings.c.id.in_(some))) for some in in_parts(ids))
+        return {row.id: _read(row) for rows in found for row in rows}
 
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         return listing(self._connection, select(*COLUMNS).where(self._where(where)), learnings, page, _read)
@@ -199,12 +202,15 @@ class SqlLearnings:
         return int(self._connection.execute(query).scalar_one())
 
     def _passing(self, where: LearningFilter, ids: Sequence[int]) -> set[int]:
-        query = select(learnings.c.id).where(learnings.c.id.in_(ids), self._where(where))
-        return set(self._connection.execute(query).scalars())
+        query = select(learnings.c.id).where(self._where(where))
+        found = (self._connection.execute(query.where(learnings.c.id.in_(some))) for some in in_parts(ids))
+        return {row for rows in found for row in rows.scalars()}
 
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, where.kind, where.user_id)
-        found = WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
+        chosen = where.is_narrow or where.reviews is not None
+        few = (lambda: self._few(where)) if chosen else (lambda: None)
+        found = WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids), few)
         coverage = tuple(found.coverage.tolist())
         return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
 

@@ -1,6 +1,6 @@
 """Reading a table page by page, newest first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, tuple_
@@ -18,6 +18,12 @@ def during(column: Any, within: TimeRange) -> list[ColumnElement[bool]]:
     if within.end is not None:
         ends.append(column <= within.end)
     return ends
+
+
+def in_parts(ids: Sequence[int], size: int = 10_000) -> Iterator[Sequence[int]]:
+    """Ids in parts that one statement can take: a stock SQLite binds 32,766 values, PostgreSQL 65,535."""
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
 
 
 def listing(

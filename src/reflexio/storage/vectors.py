@@ -120,6 +120,13 @@ class SqlVectors:
     def skip(self, rows: Sequence[Unembedded]) -> None:
         self._connection.execute(delete(unembedded).where(unembedded.c.seq.in_([row.seq for row in rows])))
 
+    def postpone(self, rows: Sequence[Unembedded]) -> None:
+        column = unembedded.c
+        here = column.seq.in_([row.seq for row in rows])
+        again = select(column.org_id, column.kind, column.row_id, column.lane).where(here).order_by(column.seq)
+        self._connection.execute(insert(unembedded).from_select(["org_id", "kind", "row_id", "lane"], again))
+        self.skip(rows)
+
     def queue_all_but(self, model: str) -> int:
         lane = case((vectors.c.kind == TURN, TURNS), else_=LEARNINGS)
         queued_before = f"was:{model}"

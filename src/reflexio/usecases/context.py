@@ -24,7 +24,10 @@ async def get_context(store: Store, meaning: Meaning, asked: ContextRequest, now
     found, mode = await everything(store, meaning, question, now)
     answers = (found.profiles, found.user_playbooks, found.agent_playbooks)
     candidates = [
-        context.Candidate(row, hit) for answer in answers for row, hit in zip(answer.rows, answer.hits, strict=True)
+        # A query without a word gives rows and no evidence for them.
+        context.Candidate(row, hit)
+        for answer in answers
+        for row, hit in zip(answer.rows, answer.hits, strict=bool(answer.hits))
     ]
     made = context.compose(candidates, asked.max_tokens, grade=meaning.grade)
     return ContextResponse(

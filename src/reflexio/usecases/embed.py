@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from reflexio.errors import ProviderError, ReflexioError
+from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, ReflexioError
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import Database, Unembedded
 
@@ -60,14 +60,38 @@ async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) 
     if empty:
         await database.write_vectors(lambda vectors: vectors.skip(empty))
     if rest:
-        made = await _halves(embedder, rest)
-        await database.write_vectors(lambda vectors: vectors.put(rest, embedder.name, made))
+        try:
+            await _embed(database, embedder, rest)
+        except (ProviderRefused, ProviderUnavailable):
+            raise
+        except ProviderError as error:
+            await _embed_alone(database, embedder, rest, error)
     return len(rows)
 
 
-async def _halves(embedder: Embedder, rows: Sequence[Unembedded]) -> list[bytes]:
+async def _embed(database: Database, embedder: Embedder, rows: Sequence[Unembedded]) -> None:
     vectors = await embedder.embed([row.text for row in rows])
-    return [vector.astype("float16").tobytes() for vector in vectors]
+    made = [vector.astype("float16").tobytes() for vector in vectors]
+    await database.write_vectors(lambda queue: queue.put(rows, embedder.name, made))
+
+
+async def _embed_alone(
+    database: Database, embedder: Embedder, rows: Sequence[Unembedded], error: ProviderError
+) -> None:
+    """One row after the other, when they were refused together: a text that no provider takes must not hold up
+    the others. It goes to the end of the queue."""
+    failed = list(rows) if len(rows) == 1 else []
+    for row in rows if len(rows) > 1 else ():
+        try:
+            await _embed(database, embedder, [row])
+        except (ProviderRefused, ProviderUnavailable):
+            raise
+        except ProviderError as alone:
+            log.warning("the text of %s %s is not embedded now: %s", row.kind, row.row_id, alone)
+            failed.append(row)
+    await database.write_vectors(lambda queue: queue.postpone(failed))
+    if len(failed) == len(rows):
+        raise error
 
 
 async def keep_embedding(database: Database, embedder: Embedder, lull: Callable[[], Awaitable[bool]]) -> None:

@@ -123,7 +123,10 @@ async def update(store: Store, clock: Clock, where: LearningFilter, changes: dic
 
     def change(tx: Tx) -> UpdateResponse:
         before = one(tx, where)
-        tx.learnings.replace(dataclasses.replace(before, **given, modified_at=now))
+        after = dataclasses.replace(before, **given)
+        if after == before:
+            return UpdateResponse(msg="Nothing to change")
+        tx.learnings.replace(dataclasses.replace(after, modified_at=now))
         tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now))
         return UpdateResponse(msg="Updated")
 

@@ -20,6 +20,7 @@ from reflexio.models.search import (
     SearchUserProfilesRequest,
     UnifiedSearchRequest,
 )
+from reflexio.models.shape import LAST_SECOND
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TimeRange, TurnFilter, Tx
 from reflexio.retrieval.fusion import Hit
@@ -41,6 +42,8 @@ class Answer:
     complete: bool = True
 
     def explanations(self, ids: Sequence[str]) -> list[Explanation]:
+        if not self.hits:  # without a query there are rows, and no evidence for them
+            return []
         return [
             Explanation(
                 id=public,
@@ -147,18 +150,19 @@ async def interactions(store: Store, meaning: Meaning, asked: SearchInteractions
         if asked.most_recent_k:
             within = _recent(tx, asked.user_id, within, asked.most_recent_k)
         if not question.text.strip():
-            return Answer(_newest(tx, asked, within, question.top_k))
+            return Answer(tuple(_newest(tx, asked, within)[: question.top_k]))
         where = TurnFilter(asked.user_id, asked.request_id, within)
         return _loaded(search(_Turns(tx, where), question), tx.interactions.many)
 
     return await store.read(look), effective(asked, vector)
 
 
-def _newest(tx: Tx, asked: SearchInteractionsRequest, within: TimeRange, top_k: int) -> tuple[Interaction, ...]:
+def _newest(tx: Tx, asked: SearchInteractionsRequest, within: TimeRange) -> Sequence[Interaction]:
     if asked.request_id is None:
-        return tuple(tx.interactions.page(asked.user_id, within, Page(top_k)).rows)
-    said = [each for each in tx.interactions.of_requests([asked.request_id]) if each.user_id == asked.user_id]
-    return tuple(reversed(said))[:top_k]
+        return tx.interactions.page(asked.user_id, within, Page(asked.top_k or 10)).rows
+    start, end = within.start or 0, LAST_SECOND if within.end is None else within.end
+    said = tx.interactions.of_requests([asked.request_id])
+    return [turn for turn in reversed(said) if turn.user_id == asked.user_id and start <= turn.created_at <= end]
 
 
 def _recent(tx: Tx, user_id: str, within: TimeRange, count: int) -> TimeRange:
@@ -198,11 +202,21 @@ def unified(tx: Tx, asked: UnifiedSearchRequest, question: Question, now: int) -
         found = dataclasses.replace(found, profiles=look_up(tx, where, question))
     if (own and wanted is None) or "user_playbooks" in (wanted or ()):
         where = LearningFilter(Kind.USER_PLAYBOOK, user_id=asked.user_id, source=source, **shared)  # type: ignore[arg-type]
-        covered = _covered(found.agent_playbooks.rows)
-        more = dataclasses.replace(question, top_k=question.top_k + len(covered))
-        kept = _uncovered(look_up(tx, where, more), covered, found.agent_playbooks.rows, question.top_k)
+        kept = _not_covered(tx, where, question, found.agent_playbooks.rows)
         found = dataclasses.replace(found, user_playbooks=kept)
     return found
+
+
+def _not_covered(tx: Tx, where: LearningFilter, question: Question, instead: Sequence[Learning]) -> Answer:
+    """User playbooks that no returned agent playbook repeats, looked for until there are enough."""
+    covered = _covered(instead)
+    wanted = question.top_k + len(covered)
+    while True:
+        looked = look_up(tx, where, dataclasses.replace(question, top_k=wanted))
+        kept = _uncovered(looked, covered, instead, question.top_k)
+        if len(kept.rows) == question.top_k or len(looked.rows) < wanted:
+            return kept
+        wanted *= 4
 
 
 def _covered(agent_playbooks: Sequence[Learning]) -> set[int]:

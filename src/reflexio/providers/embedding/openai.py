@@ -20,15 +20,21 @@ TIMEOUT = httpx.Timeout(30, connect=5)
 
 @dataclass(frozen=True)
 class EmbeddingModel:
-    """A model at an endpoint; `shortened` when vectors shorter than its own are asked of it."""
+    """A model at an endpoint.
+
+    `shortened` when vectors shorter than its own are asked of it; `stated` when only the operator says how long
+    they are: then the length is part of the name, because another model may come to stand behind it.
+    """
 
     model: str
     dimensions: int
     shortened: bool = False
+    stated: bool = False
 
     @property
     def name(self) -> str:
-        return f"openai:{self.model}@{self.dimensions}" if self.shortened else f"openai:{self.model}"
+        told = self.shortened or self.stated
+        return f"openai:{self.model}@{self.dimensions}" if told else f"openai:{self.model}"
 
 
 class OpenAIEmbedder:
@@ -67,7 +73,7 @@ class OpenAIEmbedder:
         body = {"model": self._model.model, "input": texts, "encoding_format": "float", **wanted}
         try:
             response = await self._client.post("embeddings", json=body)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise ProviderUnavailable(f"{self.name}: {type(error).__name__} {error}") from error
         if not response.is_success:
             raise _refusal(self.name, response)

@@ -58,4 +58,4 @@ def _openai_model(name: str) -> "EmbeddingModel":
     if own is not None and stated and int(stated) != own and model not in SHORTENABLE:
         raise InvalidRequest(f"The vectors of {model!r} have {own} numbers, not {stated}.")
     dimensions = int(stated) if stated else own or 0
-    return EmbeddingModel(model, dimensions, shortened=own is not None and dimensions != own)
+    return EmbeddingModel(model, dimensions, shortened=own is not None and dimensions != own, stated=own is None)

@@ -18,8 +18,6 @@ from reflexio.storage.search.terms import ROW_END, numbers, token
 
 Ids = NDArray[np.int64]
 
-WHOLE_TABLE = ""  # the scope under which the rows of all tenants are counted
-
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS {words} (user_scope TEXT NOT NULL, id INTEGER NOT NULL, scope TEXT NOT NULL,"
     " tokens TEXT NOT NULL, PRIMARY KEY (user_scope, id)) WITHOUT ROWID",
@@ -105,32 +103,32 @@ class WordTables:
         """The same for those of some rows that are of a scope, of either kind."""
         return self._counted(_AMONG, (_json(ids.tolist()), scope), wanted)
 
-    def holding(self, term: str, scope: str | None, most: int) -> Ids:
+    def holding(self, term: str, scope: str, most: int) -> Ids:
         """Rows that hold a term, oldest first."""
         return self._ids(_HOLDING, term, scope, most)
 
-    def holding_newest(self, term: str, scope: str | None, most: int) -> Ids:
+    def holding_newest(self, term: str, scope: str, most: int) -> Ids:
         """Rows that hold a term, newest first."""
         return self._ids(_HOLDING_NEWEST, term, scope, most)
 
-    def span(self) -> tuple[int, int]:
-        """The smallest and the largest id."""
-        found = self._run("SELECT (SELECT min(id) FROM {words}), (SELECT max(id) FROM {words})").all()
-        return found[0][0], found[0][1]
+    def span(self, scope: str) -> tuple[int, int]:
+        """The smallest and the largest id of a scope that has rows."""
+        ends = (_parsed(self._run(end, (f"scope : {scope}", 1)).scalar()) for end in (_HOLDING, _HOLDING_NEWEST))
+        first, last = (int(end[0]) for end in ends)
+        return first, last
 
     def _counted(self, statement: str, values: tuple[str, ...], wanted: Sequence[str]) -> tuple[Ids, Counted]:
         # One string for all rows: a thousand small ones would cost more than all that is done with them.
         ((ids, tokens),) = self._run(statement, values)
         return _parsed(ids), Counted.of(tokens or "", numbers(wanted))
 
-    def _ids(self, statement: str, term: str, scope: str | None, most: int) -> Ids:
-        expression = f"tokens : {token(term)}" if scope is None else f"scope : {scope} AND tokens : {token(term)}"
-        return _parsed(self._run(statement, (expression, most)).scalar())
+    def _ids(self, statement: str, term: str, scope: str, most: int) -> Ids:
+        return _parsed(self._run(statement, (f"scope : {scope} AND tokens : {token(term)}", most)).scalar())
 
     def _count(self, entries: Sequence[Entry], sign: int) -> None:
         change: dict[str, tuple[int, int]] = {}
         for entry in entries:
-            for scope in {entry.user_scope, entry.scope, WHOLE_TABLE}:
+            for scope in {entry.user_scope, entry.scope}:
                 rows, words = change.get(scope, (0, 0))
                 change[scope] = rows + sign, words + sign * entry.tokens.count(" ")
         self._run(

@@ -15,11 +15,12 @@ from sqlalchemy import Connection
 
 from reflexio.storage.search.function_words import FUNCTION_WORDS, emphasis
 from reflexio.storage.search.relevance import Counted, Size, chance_spread, coverage, information, relevance
-from reflexio.storage.search.sqlite import WHOLE_TABLE, Entry, Ids, WordTables
+from reflexio.storage.search.sqlite import Entry, Ids, WordTables
 from reflexio.storage.search.terms import query_terms, written
 
 Scores = NDArray[np.float64]
 Keep = Callable[[list[int]], Collection[int]]
+Few = Callable[[], Sequence[int] | None]
 
 # Rows that are read and scored outright, some 2 µs each; FTS5 would seek about 10 µs for each row and word.
 SCANNED = 5_000
@@ -29,8 +30,6 @@ LOOKED_UP = 24
 PROBED = 100
 # The rarest words are followed to all their rows until one row in thirty is named; the others only score.
 FOLLOWED, LEAST_FOLLOWED = 30, 4_000
-# Below this share of the table the scope is looked up beside the word; above, walking its list costs more.
-SMALL_SHARE = 8
 # Candidates that are read and scored at first; four times as many with each further step.
 RESCORED = 400
 
@@ -103,19 +102,26 @@ class Words:
         if entries := tables.entries(ids):
             tables.delete(entries)
 
-    def match(self, tx: Connection, scope: Scope, query: str, limit: int, keep: Keep = frozenset) -> Matches:
+    def match(
+        self, tx: Connection, scope: Scope, query: str, limit: int, keep: Keep = frozenset, few: Few = lambda: None
+    ) -> Matches:
         """The best rows by words.
 
         `keep` says which of some ids pass the caller's filters. It is asked about the best first and about
-        more until `limit` rows are found, so that a filter never shortens the answer.
+        more until `limit` rows are found, so that a filter never shortens the answer. `few` names all rows that
+        pass when they are few: among very many rows they are read outright, because those that do not pass
+        would use up the candidates.
         """
         tables = WordTables(tx, self.entity)
         size = tables.size(scope.narrowest)
         wanted = query_terms(query)
         if limit <= 0 or not wanted or not size.rows:
             return _NOTHING
-        search = _scanned if size.rows <= SCANNED else _looked_up
-        return _filled(search(tables, scope, wanted, size), limit, keep)
+        if size.rows <= SCANNED:
+            return _filled(_scanned(tables, scope, wanted, size), limit, keep)
+        if (named := few()) is not None:
+            return _filled(_among(tables, scope, wanted, named), limit, keep)
+        return _filled(_looked_up(tables, scope, wanted, size), limit, keep)
 
 
 _NOTHING = Matches(np.empty(0, np.int64), np.empty(0), np.empty(0))
@@ -129,26 +135,32 @@ def _scanned(tables: WordTables, scope: Scope, wanted: list[str], size: Size) ->
     yield replace(everything, spread=float(relevance(counted, weights, size.mean_length).std()))
 
 
+def _among(tables: WordTables, scope: Scope, wanted: list[str], named: Sequence[int]) -> Iterator[Matches]:
+    ids, counted = tables.among(np.asarray(named, np.int64), scope.narrowest, wanted)
+    weights = information(counted.rows_with, counted.size.rows) * emphasis(wanted)
+    ranked = _ranked(ids, counted, weights, counted.size)
+    yield replace(ranked, spread=float(relevance(counted, weights, counted.size.mean_length).std()))
+
+
 def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
     words = sorted(wanted, key=lambda term: (term in FUNCTION_WORDS, -len(term)))[:LOOKED_UP]
-    table = tables.size(WHOLE_TABLE)
-    small = size.rows * SMALL_SHARE < table.rows
-    searched, beside = (size, scope.narrowest) if small else (table, None)
-    rows_with = _probed(tables, words, beside, searched.rows)
-    weights = information(rows_with * size.rows / searched.rows, size.rows) * emphasis(words)
-    followed = _followed(tables, words, beside, rows_with, max(LEAST_FOLLOWED, searched.rows // FOLLOWED))
-    spread = chance_spread(weights, rows_with / searched.rows)
+    # The scope is looked up beside each word: the rows of another org must neither count nor take a place.
+    beside = scope.narrowest
+    rows_with = _probed(tables, words, beside, size.rows)
+    weights = information(rows_with, size.rows) * emphasis(words)
+    followed = _followed(tables, words, beside, rows_with, max(LEAST_FOLLOWED, size.rows // FOLLOWED))
+    spread = chance_spread(weights, rows_with / size.rows)
     for some in _growing(_by_weight(followed, weights)):
         ids, counted = tables.among(some, scope.narrowest, words)
         yield replace(_ranked(ids, counted, weights, size), spread=spread)
 
 
-def _probed(tables: WordTables, words: list[str], beside: str | None, rows: int) -> Scores:
-    """About how many rows hold each word: as dense as at that end of the table where it is rarer.
+def _probed(tables: WordTables, words: list[str], beside: str, rows: int) -> Scores:
+    """About how many rows hold each word: as dense as at that end of the scope where it is rarer.
 
     Both ends, because a word may be common among the rows of one import and nowhere else.
     """
-    first, last = tables.span()
+    first, last = tables.span(beside)
     counts = []
     for word in words:
         oldest = tables.holding(word, beside, PROBED)
@@ -161,7 +173,7 @@ def _probed(tables: WordTables, words: list[str], beside: str | None, rows: int)
     return np.array(counts)
 
 
-def _followed(tables: WordTables, words: list[str], beside: str | None, rows_with: Scores, most: int) -> dict[int, Ids]:
+def _followed(tables: WordTables, words: list[str], beside: str, rows_with: Scores, most: int) -> dict[int, Ids]:
     """The rows of the rarest words, by the place of the word."""
     lists: dict[int, Ids] = {}
     for place in np.argsort(rows_with, kind="stable").tolist():

@@ -1,0 +1,227 @@
+"""What every backend promises about finding rows: by words at once, by vectors when they are there, exactly."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.status import Status
+from reflexio.ports.storage import Database, LearningFilter, QueryVector, Store, TimeRange, TurnFilter, Tx
+from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.usecases.embed import embed_some
+from tests.builders import request, said
+from tests.contract.conftest import BACKENDS
+
+ANNS = LearningFilter(Kind.USER_PLAYBOOK, user_id="ann")
+ALL = LearningFilter(Kind.USER_PLAYBOOK)
+WORDS = ScriptedEmbedder()
+
+
+def playbook(content: str, **changes: object) -> Learning:
+    return replace(Learning(Kind.USER_PLAYBOOK, content, user_id="ann", created_at=100), **changes)  # type: ignore[arg-type]
+
+
+async def add(store: Store, *rows: Learning) -> list[int]:
+    return await store.write(lambda tx: tx.learnings.add(rows))
+
+
+async def embed(database: Database, embedder: ScriptedEmbedder = WORDS) -> None:
+    while await embed_some(database, embedder):
+        pass
+
+
+async def by_words(store: Store, query: str, where: LearningFilter = ANNS, limit: int = 10) -> list[int]:
+    return list((await store.read(lambda tx: tx.learnings.by_words(where, query, limit))).ids)
+
+
+async def by_vector(
+    store: Store, query: str, where: LearningFilter = ANNS, limit: int = 10, embedder: ScriptedEmbedder = WORDS
+) -> list[int]:
+    vector = QueryVector(embedder.name, tuple((await embedder.embed([query]))[0].tolist()))
+    found = await store.read(lambda tx: tx.learnings.by_vector(where, vector, limit))
+    assert list(found.scores) == sorted(found.scores, reverse=True)
+    return list(found.ids)
+
+
+async def test_a_row_is_found_by_words_at_once_and_by_vector_once_embedded(database: Database, store: Store) -> None:
+    tea, door = await add(store, playbook("serve tea"), playbook("lock the door"))
+    assert await by_words(store, "tea") == [tea]
+    assert await by_vector(store, "tea") == []
+    await embed(database)
+    assert await by_vector(store, "serve tea") == [tea, door]
+    assert await by_vector(store, "lock door", limit=1) == [door]
+
+
+async def test_a_trigger_is_found_like_the_content(database: Database, store: Store) -> None:
+    (row,) = await add(store, playbook("ask twice", trigger="a refund is wanted"))
+    await embed(database)
+    assert await by_words(store, "refund") == [row]
+    assert await by_vector(store, "refund") == [row]
+
+
+async def test_a_changed_row_is_found_as_it_is_now(database: Database, store: Store) -> None:
+    (row, other) = await add(store, playbook("serve tea"), playbook("serve jam"))
+    await embed(database)
+    await store.write(lambda tx: tx.learnings.replace(playbook("lock the door", id=row)))
+    assert await by_words(store, "tea") == []
+    assert await by_words(store, "door") == [row]
+    await embed(database)
+    assert await by_vector(store, "lock the door") == [row, other]
+    assert await by_vector(store, "serve tea", limit=1) == [other]
+
+
+async def test_a_deleted_row_is_gone_at_once_and_may_come_back(database: Database, store: Store) -> None:
+    (row,) = await add(store, playbook("serve tea"))
+    await embed(database)
+    assert await by_vector(store, "tea") == [row]
+    await store.write(lambda tx: tx.learnings.remove(replace(ANNS, ids=(row,))))
+    assert await by_words(store, "tea") == []
+    assert await by_vector(store, "tea") == []
+    (again,) = await add(store, playbook("serve tea"))
+    await embed(database)
+    assert again > row
+    assert await by_words(store, "tea") == await by_vector(store, "tea") == [again]
+
+
+async def test_a_row_that_goes_while_it_is_embedded_leaves_nothing(database: Database, store: Store) -> None:
+    (row, kept) = await add(store, playbook("serve tea"), playbook("lock the door"))
+    waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
+    halves = [np.ones(64, np.float16).tobytes() for _ in waiting]
+    await store.write(lambda tx: tx.learnings.remove(replace(ANNS, ids=(row,))))
+    await database.write_vectors(lambda vectors: vectors.put(waiting, WORDS.name, halves))
+    assert await by_vector(store, "tea") == [kept]
+    assert await database.read_vectors(lambda vectors: vectors.waiting(10)) == []
+
+
+async def test_a_write_that_fails_leaves_nothing_to_be_found(database: Database, store: Store) -> None:
+    def write(tx: Tx) -> None:
+        tx.learnings.add([playbook("serve tea")])
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await store.write(write)
+    await embed(database)
+    assert await by_words(store, "tea") == await by_vector(store, "tea") == []
+
+
+async def test_users_and_organisations_find_only_their_own(database: Database, store: Store) -> None:
+    (mine, bobs) = await add(store, playbook("serve tea"), playbook("serve tea", user_id="bob"))
+    await add(database.of("other"), playbook("serve tea"))
+    await embed(database)
+    for find in (by_words, by_vector):
+        assert await find(store, "tea") == [mine]
+        assert sorted(await find(store, "tea", ALL)) == [mine, bobs]
+        assert await find(store, "tea", LearningFilter(Kind.PROFILE)) == []
+
+
+FILTERS: dict[str, tuple[dict[str, object], LearningFilter]] = {
+    "version": ({"agent_version": "v9"}, replace(ALL, agent_version="v9")),
+    "name": ({"name": "rare"}, replace(ALL, name="rare")),
+    "source": ({"source": "fax"}, replace(ALL, source="fax")),
+    "request": ({"request_id": "r"}, replace(ALL, request_id="r")),
+    "status": ({"status": Status.ARCHIVED}, replace(ALL, statuses=(Status.ARCHIVED,))),
+    "time": ({"created_at": 7}, replace(ALL, within=TimeRange(5, 9))),
+    "tags": ({"tags": ("a", "b")}, replace(ALL, tags=("b",))),
+}
+
+
+@pytest.mark.parametrize("what", FILTERS)
+async def test_a_filter_is_applied_before_ranking(database: Database, store: Store, what: str) -> None:
+    stored, where = FILTERS[what]
+    await add(store, *(playbook(f"serve tea {n}") for n in range(300)))
+    wanted = await add(store, *(playbook(f"tea, but rarely and with many other words {n}", **stored) for n in range(3)))
+    await embed(database)
+    assert sorted(await by_words(store, "serve tea", where, limit=5)) == wanted
+    assert sorted(await by_vector(store, "serve tea", where, limit=5)) == wanted
+
+
+async def test_what_has_expired_is_not_found(database: Database, store: Store) -> None:
+    gone, kept = await add(store, playbook("tea one", expires_at=50), playbook("tea two", expires_at=51))
+    await embed(database)
+    for find in (by_words, by_vector):
+        assert await find(store, "tea", replace(ANNS, alive_at=50)) == [kept]
+        assert sorted(await find(store, "tea", replace(ANNS, alive_at=49))) == [gone, kept]
+
+
+async def test_vectors_of_two_models_are_never_compared(database: Database, store: Store) -> None:
+    rows = await add(store, playbook("serve tea"), playbook("lock the door"))
+    await embed(database)
+    other = ScriptedEmbedder(name="scripted:other", dimensions=32)
+    assert await by_vector(store, "tea", embedder=other) == []
+    assert await database.write_vectors(lambda vectors: vectors.queue_all_but(other.name)) == 2
+    assert await database.write_vectors(lambda vectors: vectors.queue_all_but(other.name)) == 0, "queued already"
+    await embed(database, other)
+    assert await by_vector(store, "serve tea", embedder=other) == rows
+    assert await database.write_vectors(lambda vectors: vectors.queue_all_but(other.name)) == 0
+    assert await database.write_vectors(lambda vectors: vectors.queue_all_but(WORDS.name)) == 2
+    await embed(database)
+    assert await by_vector(store, "serve tea") == rows
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_opening_again_finds_the_same(backend: str, tmp_path: Path) -> None:
+    first = BACKENDS[backend](tmp_path)
+    rows = await add(first.of("acme"), *(playbook(f"serve tea {n}") for n in range(50)))
+    await embed(first)
+    before = await by_vector(first.of("acme"), "serve tea 7", limit=50)
+    await first.close()
+    second = BACKENDS[backend](tmp_path)
+    await second.warm(WORDS.name)
+    assert await by_vector(second.of("acme"), "serve tea 7", limit=50) == before
+    assert sorted(before) == rows
+    assert await by_words(second.of("acme"), "7", limit=1) == [rows[7]]
+    await second.close()
+
+
+async def test_postponed_rows_wait_behind_the_others(database: Database, store: Store) -> None:
+    rows = await add(store, *(playbook(str(n)) for n in range(4)))
+    first = await database.read_vectors(lambda vectors: vectors.waiting(2))
+    await database.write_vectors(lambda vectors: vectors.postpone(first))
+    waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
+    assert [each.row_id for each in waiting] == [*rows[2:], *rows[:2]]
+
+
+async def test_learnings_are_embedded_before_turns(database: Database, store: Store) -> None:
+    def publish(tx: Tx) -> None:
+        made = request()
+        tx.requests.add(made)
+        tx.interactions.add(made, said("lamp", "tea"))
+
+    await store.write(publish)
+    await database.write_vectors(lambda vectors: vectors.index_turns(10))
+    (row,) = await add(store, playbook("serve tea"))
+    waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
+    assert (waiting[0].row_id, len(waiting)) == (row, 3)
+    await embed(database)
+    vector = QueryVector(WORDS.name, tuple((await WORDS.embed(["tea"]))[0].tolist()))
+    found = await store.read(lambda tx: tx.interactions.by_vector(TurnFilter("ann"), vector, 1))
+    turns = await store.read(lambda tx: tx.interactions.many(found.ids))
+    assert [turn.content for turn in turns.values()] == ["tea"]
+    assert (await store.read(lambda tx: tx.interactions.by_vector(TurnFilter("bob"), vector, 1))).ids == ()
+    await store.write(lambda tx: tx.interactions.remove_all())
+    assert (await store.read(lambda tx: tx.interactions.by_vector(TurnFilter("ann"), vector, 9))).ids == ()
+    assert (await store.read(lambda tx: tx.interactions.by_words(TurnFilter("ann"), "tea", 9))).ids == ()
+
+
+async def test_more_rows_than_a_statement_binds_can_be_asked_for(tmp_path: Path) -> None:
+    """A stock SQLite binds 32,766 values; some builds bind more and would hide the fault."""
+
+    def limited(connection: object, _: object) -> None:
+        connection.setlimit(9, 1_000 * 11)  # type: ignore[attr-defined]
+
+    event.listen(Engine, "connect", limited)
+    try:
+        database = BACKENDS["sqlite"](tmp_path)
+        store = database.of("acme")
+        for start in range(0, 12_000, 500):
+            await add(store, *(playbook(f"tea {n}") for n in range(start, start + 500)))
+        assert len(await by_words(store, "tea", limit=40_000)) >= 4_000
+        found = await store.read(lambda tx: tx.learnings.many(range(1, 12_001)))
+        assert len(found) == 12_000
+        await database.close()
+    finally:
+        event.remove(Engine, "connect", limited)
