@@ -19,9 +19,8 @@ REJECTING = phrase(
     r"wanted))|nein\b|falsch\b|das (ist (falsch|nicht richtig)|stimmt nicht)|no, eso|eso (no es|está mal)|incorrecto|"
     r"non\s*,|c'est faux|ce n'est pas|(way |much |far )?too (long|short|vague|complicated|formal|technical|generic|"
     r"verbose)\b|"
-    r"(it|that|this) (should|must|needs to|has to) (?!be (fine|ok|okay|good|great|fun|enough|possible|there|nice|"
-    r"easy)\b)"
-    r"(be|have|use|say|include|contain|start|end)\b|[\w-]+( [\w-]+){0,4}, not [\w-]+( [\w-]+){0,4}[.!]*$)",
+    r"(it|this) (should|needs to) (?!be (fine|ok|okay|good|great|fun|enough|possible|there|nice|easy|all|it)\b)"
+    r"(be|use|say|include|contain|start|end)\b|[\w-]+( [\w-]+){0,4}, not [\w-]+( [\w-]+){0,4}[.!]*$)",
 )
 """At the beginning of what a user says after an answer: they do not accept it."""
 
@@ -109,7 +108,8 @@ IMPERATIVE = phrase(
 
 SHOULD = phrase(
     r"^(it|that|this|the [\w\s-]{1,40}?|they|there|prices?|dates?|answers?|replies|[\w-]+s?) (should|must|needs? to|"
-    r"has to|have to|is supposed to|are supposed to|ought to) (always |never |not )?(be|have|use|go|say|include|"
+    r"has to|have to|is supposed to|are supposed to|ought to) (?!have been|be (so|really|such)\b)(always |never |"
+    r"not )?(be|have|use|go|say|include|"
     r"contain|come|read|start|end|stay|return|look|only|point|fit|match|\w+)\b",
 )
 """How a thing should be: "it should be in euros"."""

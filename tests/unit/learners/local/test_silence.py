@@ -85,6 +85,8 @@ NOTHING_TO_LEARN = [
     ("Don't feel like I'm making much of an impact here.",),
     ("Can I bring my dog?", "I will ask.", "That should be fine."),
     ("Is it far?", "Ten minutes.", "It should be fun!"),
+    ("How was it?", "We won.", "That must have been amazing. It must be so rewarding!"),
+    ("Change it.", "Done.", "That should be all for now."),
     ("Haha, that's funny!",),
     ("Wow, the colours really blend nicely.",),
     ("Yesterday we went to the lake and it rained.",),
