@@ -11,6 +11,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
+from pydantic_core import ErrorDetails
 
 from reflexio.errors import ProviderRefused, UnreadableAnswer
 from reflexio.models.learned import Spend
@@ -131,4 +132,10 @@ def _complaint(error: ValidationError) -> str:
 
 def _faults(error: ValidationError) -> str:
     faults = error.errors(include_url=False, include_context=False, include_input=False)[:FAULTS_SHOWN]
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'answer'}: {each['msg']}" for each in faults)
+    return "; ".join(f"{_place(fault)}: {fault['msg']}" for fault in faults)
+
+
+def _place(fault: ErrorDetails) -> str:
+    """Where it is, in names of ours: a field that should not be there has a name of the model's."""
+    known = fault["loc"][:-1] if fault["type"] == "extra_forbidden" else fault["loc"]
+    return ".".join(map(str, known)) or "answer"
