@@ -7,6 +7,7 @@ takes over the default executor of any loop it runs on; workflows and their step
 import asyncio
 import logging
 import os
+import sqlite3
 import threading
 import time
 from collections import defaultdict
@@ -478,6 +479,8 @@ def _config(path: Path, engine: Engine) -> "DBOSConfig":
         "application_version": VERSION,
         "executor_id": EXECUTOR,
         "serializer": _serializer(),
+        # A thread of DBOS sleeps so long at a time, and `close` waits for it to wake.
+        "notification_listener_polling_interval_sec": 0.25,
         "log_level": "WARNING",
         "enable_otlp": False,
     }
@@ -516,6 +519,9 @@ def _system_engine(path: Path) -> Engine:
         connection.isolation_level = "IMMEDIATE"
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
+        # From Python 3.12 on DBOS takes for granted that SQLite knows `unixepoch('subsec')`; 3.42 was the first.
+        if sqlite3.sqlite_version_info < (3, 42):
+            connection.create_function("unixepoch", 1, lambda _: time.time())
 
     return engine
 
