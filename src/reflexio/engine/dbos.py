@@ -36,7 +36,14 @@ from reflexio.engine.steps import (
     outcome_of,
     unregistered,
 )
-from reflexio.errors import InvalidRequest, NotFound, StorageReadOnly, StorageTaken, StorageUnavailable
+from reflexio.errors import (
+    InvalidRequest,
+    NotFound,
+    ReflexioError,
+    StorageReadOnly,
+    StorageTaken,
+    StorageUnavailable,
+)
 from reflexio.ports.work import Job, Json, State, Workflow
 from reflexio.storage.faults import explained
 
@@ -108,7 +115,9 @@ class DbosWork:
         self._mending: set[asyncio.Task[None]] = set()
         self._waiting: defaultdict[str, set[asyncio.Future[Job | None]]] = defaultdict(set)
         self._closing = False
-        self._is_closed = False
+        self._starting: asyncio.Task[None] | None = None
+        self._started = asyncio.Event()
+        self._refusal: ReflexioError | None = None
         self._opened = ExitStack()
 
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
@@ -117,7 +126,18 @@ class DbosWork:
     async def start(self) -> None:
         self._main = asyncio.get_running_loop()
         self._lanes = Lanes(self._concurrency)
-        await self._off_loop(self._launch)
+        self._starting = asyncio.create_task(self._begin())
+        # Shielded: a start that is given up half-way is still to be closed.
+        await asyncio.shield(self._starting)
+
+    async def _begin(self) -> None:
+        try:
+            await self._in_thread(self._launch)
+        except BaseException as error:
+            self._refusal = error if isinstance(error, ReflexioError) else StorageUnavailable(str(error))
+            raise
+        finally:
+            self._started.set()
 
     async def enqueue(self, name: str, key: str, data: Json, *, lane: str) -> Job:
         if name not in self._workflows:
@@ -178,6 +198,7 @@ class DbosWork:
         return forgotten
 
     async def close(self) -> None:
+        await asyncio.gather(*filter(None, [self._starting]), return_exceptions=True)
         opened, self._opened = self._opened, ExitStack()
         self._closing = True
         self._bell.stop()
@@ -187,7 +208,8 @@ class DbosWork:
         for task in [*self._acting, *self._running.values()]:
             task.cancel()
         await _all([*self._acting, *self._running.values()], self._grace)
-        self._is_closed = True
+        self._refusal = StorageUnavailable(CLOSED)
+        self._started.set()
         for told in [each for waiting in self._waiting.values() for each in waiting if not each.done()]:
             told.set_exception(StorageUnavailable(CLOSED))
         await asyncio.to_thread(opened.close)
@@ -196,12 +218,16 @@ class DbosWork:
     # On the threads: DBOS's synchronous interface, outside any workflow's context.
 
     async def _off_loop(self, fn: Callable[..., T], *values: Any) -> T:
+        await self._started.wait()
+        if self._refusal is not None:
+            raise self._refusal
+        return await self._in_thread(fn, *values)
+
+    async def _in_thread(self, fn: Callable[..., T], *values: Any) -> T:
         def explainable() -> T:
             with explained(str(self._path)):
                 return fn(*values)
 
-        if self._is_closed:
-            raise StorageUnavailable(CLOSED)
         return await asyncio.get_running_loop().run_in_executor(self._threads, explainable)
 
     def _launch(self) -> None:
