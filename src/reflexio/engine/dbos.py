@@ -310,9 +310,11 @@ class DbosWork:
                     data,
                 )
                 return None
-            except dbos_error.DBOSWorkflowIDInUseError:
+            except BaseException as error:
                 if is_new:
                     self._let_go(key)
+                if not isinstance(error, dbos_error.DBOSWorkflowIDInUseError):
+                    raise
         return self._look_up(key)
 
     def _look_up(self, key: str) -> Job | None:
