@@ -23,7 +23,7 @@ async def open_work(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     """Opens an engine; the next one opened goes on with what the last one left."""
     memory, opened = Memory(), list[Work]()
 
-    async def open_(*, concurrency: int = 8, version: int = 1, **workflows: Workflow) -> Work:
+    async def open_(*, concurrency: int = 8, version: int = 1, starts: bool = True, **workflows: Workflow) -> Work:
         for each in opened:
             await each.close()
         work: Work = (
@@ -31,10 +31,11 @@ async def open_work(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
             if request.param == "inline"
             else DbosWork(tmp_path / "work.db", concurrency=concurrency, grace=0.3)
         )
+        opened[:] = [work]
         for name, workflow in workflows.items():
             work.register(name, workflow, version=version)
-        await work.start()
-        opened[:] = [work]
+        if starts:
+            await work.start()
         return work
 
     yield open_
@@ -482,6 +483,27 @@ async def test_old_jobs_are_forgotten_and_unfinished_ones_are_not(open_work: Ope
     assert job is not None
     assert job.state == "running"
     await work.enqueue("scene", "a", {"job": "a"}, lane="a")
+    assert (await ended(work, "a")).state == "done"
+
+
+async def test_what_is_asked_for_during_the_start_is_done_after_it(open_work: OpenWork) -> None:
+    scene = Scene()
+    work = await open_work(scene=scene, starts=False)
+    asking = asyncio.create_task(work.enqueue("scene", "a", {"job": "a"}, lane="l"))
+    await asyncio.sleep(0)
+    await work.start()
+    await asking
+    assert (await ended(work, "a")).state == "done"
+
+
+async def test_a_start_that_is_given_up_is_closed_all_the_same(open_work: OpenWork) -> None:
+    work = await open_work(scene=Scene(), starts=False)
+    starting = asyncio.create_task(work.start())
+    await asyncio.sleep(0)
+    starting.cancel()
+    await work.close()
+    work = await open_work(scene=Scene())
+    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
     assert (await ended(work, "a")).state == "done"
 
 

@@ -7,6 +7,7 @@ takes over the default executor of any loop it runs on; workflows and their step
 import asyncio
 import logging
 import os
+import sqlite3
 import threading
 import time
 from collections import defaultdict
@@ -38,7 +39,14 @@ from reflexio.engine.steps import (
     outcome_of,
     unregistered,
 )
-from reflexio.errors import InvalidRequest, NotFound, StorageReadOnly, StorageTaken, StorageUnavailable
+from reflexio.errors import (
+    InvalidRequest,
+    NotFound,
+    ReflexioError,
+    StorageReadOnly,
+    StorageTaken,
+    StorageUnavailable,
+)
 from reflexio.ports.work import Job, Json, State, Workflow
 from reflexio.storage.faults import explained
 
@@ -110,7 +118,9 @@ class DbosWork:
         self._mending: set[asyncio.Task[None]] = set()
         self._waiting: defaultdict[str, set[asyncio.Future[Job | None]]] = defaultdict(set)
         self._closing = False
-        self._is_closed = False
+        self._starting: asyncio.Task[None] | None = None
+        self._started = asyncio.Event()
+        self._refusal: ReflexioError | None = None
         self._opened = ExitStack()
 
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
@@ -119,7 +129,18 @@ class DbosWork:
     async def start(self) -> None:
         self._main = asyncio.get_running_loop()
         self._lanes = Lanes(self._concurrency)
-        await self._off_loop(self._launch)
+        self._starting = asyncio.create_task(self._begin())
+        # Shielded: a start that is given up half-way is still to be closed.
+        await asyncio.shield(self._starting)
+
+    async def _begin(self) -> None:
+        try:
+            await self._in_thread(self._launch)
+        except BaseException as error:
+            self._refusal = error if isinstance(error, ReflexioError) else StorageUnavailable(str(error))
+            raise
+        finally:
+            self._started.set()
 
     async def enqueue(self, name: str, key: str, data: Json, *, lane: str) -> Job:
         if name not in self._workflows:
@@ -180,6 +201,7 @@ class DbosWork:
         return forgotten
 
     async def close(self) -> None:
+        await asyncio.gather(*filter(None, [self._starting]), return_exceptions=True)
         opened, self._opened = self._opened, ExitStack()
         self._closing = True
         self._bell.stop()
@@ -189,7 +211,8 @@ class DbosWork:
         for task in [*self._acting, *self._running.values()]:
             task.cancel()
         await _all([*self._acting, *self._running.values()], self._grace)
-        self._is_closed = True
+        self._refusal = StorageUnavailable(CLOSED)
+        self._started.set()
         for told in [each for waiting in self._waiting.values() for each in waiting if not each.done()]:
             told.set_exception(StorageUnavailable(CLOSED))
         await asyncio.to_thread(opened.close)
@@ -198,12 +221,16 @@ class DbosWork:
     # On the threads: DBOS's synchronous interface, outside any workflow's context.
 
     async def _off_loop(self, fn: Callable[..., T], *values: Any) -> T:
+        await self._started.wait()
+        if self._refusal is not None:
+            raise self._refusal
+        return await self._in_thread(fn, *values)
+
+    async def _in_thread(self, fn: Callable[..., T], *values: Any) -> T:
         def explainable() -> T:
             with explained(str(self._path)):
                 return fn(*values)
 
-        if self._is_closed:
-            raise StorageUnavailable(CLOSED)
         return await asyncio.get_running_loop().run_in_executor(self._threads, explainable)
 
     def _launch(self) -> None:
@@ -286,9 +313,11 @@ class DbosWork:
                     data,
                 )
                 return None
-            except dbos_error.DBOSWorkflowIDInUseError:
+            except BaseException as error:
                 if is_new:
                     self._let_go(key)
+                if not isinstance(error, dbos_error.DBOSWorkflowIDInUseError):
+                    raise
         return self._look_up(key)
 
     def _look_up(self, key: str) -> Job | None:
@@ -481,6 +510,8 @@ def _config(path: Path, engine: Engine) -> "DBOSConfig":
         "application_version": VERSION,
         "executor_id": EXECUTOR,
         "serializer": _serializer(),
+        # A thread of DBOS sleeps so long at a time, and `close` waits for it to wake.
+        "notification_listener_polling_interval_sec": 0.25,
         "log_level": "WARNING",
         "enable_otlp": False,
     }
@@ -519,6 +550,9 @@ def _system_engine(path: Path) -> Engine:
         connection.isolation_level = "IMMEDIATE"
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
+        # From Python 3.12 on DBOS takes for granted that SQLite knows `unixepoch('subsec')`; 3.42 was the first.
+        if sqlite3.sqlite_version_info < (3, 42):
+            connection.create_function("unixepoch", 1, lambda _: time.time())
 
     return engine
 

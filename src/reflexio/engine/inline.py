@@ -56,12 +56,13 @@ class InlineWork:
         self._workflows: dict[str, Registered] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ended: dict[str, asyncio.Future[None]] = {}
-        self._closing = False
+        self._started = self._closing = False
 
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
         self._workflows[name] = Registered(workflow, version)
 
     async def start(self) -> None:
+        self._started = True
         for key, asked in self._memory.jobs.items():
             if asked.job.state not in ENDED:
                 asked.job = replace(asked.job, state="queued")
@@ -73,7 +74,8 @@ class InlineWork:
         text = as_text(data)
         if key not in self._memory.jobs:
             self._memory.jobs[key] = Asked(Job(key, name, "queued"), lane, text)
-            self._begin(key)
+            if self._started:
+                self._begin(key)
         return self._memory.jobs[key].job
 
     async def wait(self, key: str) -> Job:

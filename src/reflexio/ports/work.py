@@ -47,7 +47,7 @@ class Work(Protocol):
     async def start(self) -> None:
         """Begins to work, first on what a crash left unfinished.
 
-        Raises StorageTaken when another process does this work already.
+        Calls that come meanwhile wait for it. Raises StorageTaken when another process does this work already.
         """
         ...
 

@@ -60,8 +60,13 @@ async def test_a_second_one_in_the_process_is_turned_away(work: DbosWork, tmp_pa
 async def test_a_start_that_failed_can_be_repeated(tmp_path: Path) -> None:
     path = tmp_path / "work.db"
     path.write_bytes(b"this is no database" * 100)
+    damaged = DbosWork(path)
+    damaged.register("one", one_step)
     with pytest.raises(StorageCorrupt):
-        await DbosWork(path).start()
+        await damaged.start()
+    with pytest.raises(StorageCorrupt):
+        await damaged.enqueue("one", "k", {}, lane="l")
+    await damaged.close()
     assert path.read_bytes() == b"this is no database" * 100
     path.unlink()
     work = DbosWork(path)
