@@ -192,6 +192,7 @@ async def test_learnings_are_embedded_before_turns(database: Database, store: St
         tx.interactions.add(made, said("lamp", "tea"))
 
     await store.write(publish)
+    await database.write_vectors(lambda vectors: vectors.index_turns(10))
     (row,) = await add(store, playbook("serve tea"))
     waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
     assert (waiting[0].row_id, len(waiting)) == (row, 3)
