@@ -17,9 +17,7 @@ from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
-
-
-ROUTES = (health, interactions, learnings, searching, settings)
+ROUTES = (health, interactions, learnings, operations, searching, settings)
 
 
 def _install(app: FastAPI, house: Reflexio) -> None:
@@ -60,10 +58,6 @@ def create_app(config: Settings) -> FastAPI:
             CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
         )
     problems.install(app)
-<<<<<<< HEAD
-    for module in (health, interactions, learnings, operations, searching, settings):
-=======
     for module in ROUTES:
->>>>>>> main
         app.include_router(module.router)
     return app
