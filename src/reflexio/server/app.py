@@ -11,7 +11,7 @@ from reflexio.server import problems
 from reflexio.server.auth import Gate
 from reflexio.server.entry import Entry
 from reflexio.server.limits import Limiter
-from reflexio.server.routes import health, interactions, learnings, operations, searching, settings
+from reflexio.server.routes import generation, health, interactions, learnings, operations, searching, settings
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
@@ -49,6 +49,6 @@ def create_app(config: Settings) -> FastAPI:
             CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
         )
     problems.install(app)
-    for module in (health, interactions, learnings, operations, searching, settings):
+    for module in (health, interactions, learnings, operations, generation, searching, settings):
         app.include_router(module.router)
     return app
