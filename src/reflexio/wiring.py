@@ -19,6 +19,7 @@ from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
 from reflexio.usecases.embed import Traffic, keep_embedding
 from reflexio.usecases.learn import Classroom
+from reflexio.usecases.rerun import Reruns
 
 log = logging.getLogger("reflexio")
 
@@ -38,6 +39,7 @@ class Reflexio:
     meaning: Meaning
     work: Work
     classroom: Classroom
+    reruns: Reruns
     traffic: Traffic = field(default_factory=Traffic)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
@@ -173,4 +175,6 @@ async def build(
     working = work or choose_work(settings)
     classroom = Classroom(database, working, time, schools(settings, chosen, time))
     classroom.register()
-    return Reflexio(settings, database, time, chosen, Meaning(chosen), working, classroom)
+    reruns = Reruns(classroom)
+    reruns.register()
+    return Reflexio(settings, database, time, chosen, Meaning(chosen), working, classroom, reruns)

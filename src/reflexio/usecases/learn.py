@@ -16,7 +16,7 @@ from reflexio.models.interaction import MOST_INTERACTIONS, PublishResponse
 from reflexio.models.stall import StallReason
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, Store, Tx, Waiting
-from reflexio.ports.work import Job, Json, Steps, Work
+from reflexio.ports.work import Json, Steps, Work
 from reflexio.usecases import stall
 from reflexio.usecases.configure import stored
 from reflexio.usecases.spend import allowed
@@ -53,12 +53,13 @@ class Classroom:
         except ReflexioError as error:
             await fail(task, store, self.clock, error)
             if isinstance(error, ProviderRefused):
-                await self._stall(store, error)
+                await self.refused(store, error)
             raise
         await self._resume(store)
         return dict(counts)
 
-    async def _stall(self, store: Store, error: ProviderRefused) -> None:
+    async def refused(self, store: Store, error: ProviderRefused) -> None:
+        """Learning waits until the key or the bill is in order."""
         now = self.clock.now()
         reason: StallReason = "billing_error" if error.reason == "billing" else "auth_error"
         await store.write(lambda tx: stall.enter(tx, reason, str(error), now))
@@ -141,7 +142,9 @@ class Classroom:
         await self.open.wait()
         counts: dict[str, int] = {}
         for each in await store.read(look):
-            job = await self._ended(_task(store.org_id, user_id, each, attempt=0))
+            task = _task(store.org_id, user_id, each, attempt=0)
+            await self.enqueue(task)
+            job = await self.work.wait(task.key)
             if job.state != "done":
                 told = {"learning_status": "failed", "learning_reason": job.error or job.state}
                 return answer.model_copy(update={**told, **_shown(counts)})
@@ -150,10 +153,9 @@ class Classroom:
         done = {"learning_status": "done", "learning_reason": "covered"}
         return answer.model_copy(update={**done, **_shown(counts)})
 
-    async def _ended(self, task: Task) -> Job:
-        lane = _lane(task.org_id, task.user_id)
-        await self.work.enqueue(WORKFLOW, task.key, task.json(), lane=lane)
-        return await self.work.wait(task.key)
+    async def enqueue(self, task: Task) -> None:
+        """Behind all else that is to be learned of this user."""
+        await self.work.enqueue(WORKFLOW, task.key, task.json(), lane=_lane(task.org_id, task.user_id))
 
 
 def _task(org_id: str, user_id: str, due: Plan, *, attempt: int) -> Task:
