@@ -113,6 +113,10 @@ class SqlInteractions:
         change = update(interactions).where(*self._mine(None), these).values(is_learned=True)
         return self._connection.execute(change).rowcount
 
+    def still_unlearned(self, ids: Sequence[int]) -> set[int]:
+        query = select(interactions.c.id).where(*self._mine(None), interactions.c.id.in_(ids))
+        return set(self._connection.execute(query.where(~interactions.c.is_learned)).scalars())
+
     def count_unlearned(self, request_id: str) -> int:
         mine = *self._mine(None), interactions.c.request_id == request_id, ~interactions.c.is_learned
         return int(self._connection.execute(select(func.count()).select_from(interactions).where(*mine)).scalar_one())
