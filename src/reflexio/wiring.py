@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,33 +122,34 @@ def choose_work(settings: Settings) -> Work:
 
 def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[Config], School]:
     """Who learns for an organisation: the model that it or the server names, else the learner without one."""
+    from reflexio.learners.local.learner import LocalLearner
 
-    chats: dict[Address, Chat] = {}
+    local, chats = LocalLearner(embedder), Chats(settings)
 
     def school(config: Config) -> School:
-        return School(choose_learner(settings, config, embedder, chats), embedder, clock)
+        name = model_name(settings, config)
+        return School(chats.learner(name, config) if name else local, embedder, clock)
 
     return school
 
 
-def choose_learner(
-    settings: Settings, config: Config, embedder: Embedder, chats: MutableMapping[Address, Chat]
-) -> Learner:
-    """A model is opened once and kept in `chats`: its connections are."""
-    name = model_name(settings, config)
-    if not name:
-        from reflexio.learners.local.learner import LocalLearner
+class Chats:
+    """Models in use. Each is opened once: its connections are kept."""
 
-        return LocalLearner(embedder)
-    from reflexio.learners.llm.learner import LlmLearner
-    from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, address, resolve
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: dict[Address, Chat] = {}
 
-    wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
-    keys, timeout = provider_keys(settings, config), wanted or TIMEOUT_SECONDS
-    at = address(name, keys=keys, timeout=timeout)
-    if at not in chats:
-        chats[at] = resolve(name, keys=keys, timeout=timeout)
-    return LlmLearner(chats[at])
+    def learner(self, name: str, config: Config) -> Learner:
+        from reflexio.learners.llm.learner import LlmLearner
+        from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, address, resolve
+
+        wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
+        keys, timeout = provider_keys(self._settings, config), wanted or TIMEOUT_SECONDS
+        at = address(name, keys=keys, timeout=timeout)
+        if at not in self._open:
+            self._open[at] = resolve(name, keys=keys, timeout=timeout)
+        return LlmLearner(self._open[at])
 
 
 def model_name(settings: Settings, config: Config) -> str:
