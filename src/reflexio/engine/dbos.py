@@ -136,6 +136,7 @@ class DbosWork:
     async def _begin(self) -> None:
         try:
             await self._in_thread(self._launch)
+            self._refusal = None
         except BaseException as error:
             self._refusal = error if isinstance(error, ReflexioError) else StorageUnavailable(str(error))
             raise

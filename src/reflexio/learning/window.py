@@ -12,6 +12,8 @@ from reflexio.models.learned import Role, ToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.storage import Unlearned, Waiting
 
+LONGEST_BACKOFF = 300
+
 SIDES: dict[str, Role] = {"assistant": "agent", "agent": "agent", "ai": "agent", "bot": "agent", "system": "system"}
 
 
@@ -26,14 +28,17 @@ class Plan:
 
 
 def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: int) -> bool:
-    """Enough has gathered, a session is over, or it has been quiet for a while."""
-    if not turns or waiting.retry_at > now:
+    """Enough has gathered, a session is over, or it has been quiet for a while.
+
+    A time that lies far ahead was told by a clock that has been set back since, and holds nobody up.
+    """
+    if not turns or 0 < waiting.retry_at - now <= LONGEST_BACKOFF:
         return False
     quiet = config.extraction_idle_timeout_seconds
     return (
         len(turns) >= config.stride_size
         or any(each.request.session_finished or each.request.force_extraction for each in turns)
-        or (quiet > 0 and now - waiting.published_at >= quiet)
+        or (quiet > 0 and abs(now - waiting.published_at) >= quiet)
     )
 
 

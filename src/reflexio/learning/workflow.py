@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from reflexio.errors import ProviderRefused, ProviderUnavailable
 from reflexio.learning.consolidate import Origin, carry_out, distinct, neighbourhoods
 from reflexio.learning.evidence import grounded
-from reflexio.learning.window import applicable, by_hand, joined, kinds, window
+from reflexio.learning.window import LONGEST_BACKOFF, applicable, by_hand, joined, kinds, window
 from reflexio.models.config import Config
 from reflexio.models.interaction import Interaction
 from reflexio.models.learned import Candidate, Decision, Neighbourhood, Spend, Window
@@ -27,7 +27,7 @@ from reflexio.ports.work import Json, Steps
 CANDIDATES = TypeAdapter(tuple[Candidate, ...])
 DECISIONS = TypeAdapter(tuple[Decision, ...])
 ADD = Decision("add")
-BACKOFF, LONGEST_BACKOFF, LONGEST_PROBE, MOST_ATTEMPTS = 2, 300, 20, 6
+BACKOFF, LONGEST_PROBE, MOST_ATTEMPTS = 2, 20, 6
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,9 @@ async def account(store: Store, spend: Spend, clock: Clock, operation: str = "le
 
 async def _extract(task: Task, store: Store, config: Config, school: School) -> Json:
     def look(tx: Tx) -> tuple[list[Interaction], list[Interaction], bool]:
-        new = tx.interactions.many(task.turns)
+        # After a crash, the windows of before and after it may share turns: the first to come takes them.
+        turns = task.turns if task.by_hand else sorted(tx.interactions.fresh(task.turns))
+        new = tx.interactions.many(turns)
         room = max(0, config.window_size - len(task.turns))
         earlier = tx.interactions.before(task.user_id, min(task.turns), room) if room else []
         return earlier, [new[each] for each in task.turns if each in new], bool(tx.interactions.fresh(task.turns))
@@ -151,7 +153,11 @@ async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json
     def keep(tx: Tx) -> dict[str, int]:
         if done := tx.windows.get(task.key):
             return done.counts
-        counts = carry_out(tx, list(zip(candidates, decisions, strict=True)), origin, now)
+        # What was erased while a model read it stays erased.
+        there = set(tx.interactions.many(task.turns)) if task.by_hand else tx.interactions.fresh(task.turns)
+        decided_on = list(zip(candidates, decisions, strict=True))
+        grounded_still = [each for each in decided_on if any(quote.turn_id in there for quote in each[0].evidence)]
+        counts = carry_out(tx, grounded_still, origin, now)
         counts["ungrounded"] = int(decided.get("dropped", 0))
         tx.interactions.mark_learned(task.turns)
         tx.users.settle(task.user_id)
@@ -176,16 +182,26 @@ async def fail(task: Task, store: Store, clock: Clock, error: Exception) -> None
     def postpone(tx: Tx) -> None:
         waiting = tx.users.waiting(task.user_id)
         attempts = waiting.attempts if waiting else 0
-        if attempts + 1 < MOST_ATTEMPTS or patient:
+        if not patient and tx.windows.get(f"{task.key}:failed") is None:
+            tx.windows.add(_failed(task, "failed", error, now))
+        if patient or _failures(tx, task) < MOST_ATTEMPTS:
             longest = LONGEST_PROBE if isinstance(error, ProviderRefused) else LONGEST_BACKOFF
             pause = min(longest, BACKOFF * 2 ** min(attempts, 10))
             tx.users.postpone(task.user_id, now + pause, str(error))
             return
         tx.interactions.mark_learned(task.turns)
         tx.users.settle(task.user_id)
-        aside = LearnedWindow(
-            task.key, task.user_id, "set_aside", task.turns, {}, error=str(error)[:1000], created_at=now
-        )
-        tx.windows.add(aside)
+        tx.windows.add(_failed(task, "set_aside", error, now))
 
     await store.write(postpone)
+
+
+def _failed(task: Task, state: str, error: Exception, now: int) -> LearnedWindow:
+    key = f"{task.key}:{state}"
+    return LearnedWindow(key, task.user_id, state, task.turns, {}, error=str(error)[:1000], created_at=now)
+
+
+def _failures(tx: Tx, task: Task) -> int:
+    """How often the first turn of a window has failed for a reason of its own; outages and refusals are nobody's."""
+    tried = tx.windows.of_turns(task.user_id, task.turns[:1])
+    return sum(each.state == "failed" for each in tried)

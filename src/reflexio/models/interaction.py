@@ -269,7 +269,7 @@ class FinalizeSessionResponse(Answered):
 
 
 class LearningStatusResponse(Answered):
-    """How far learning has come. Today it is pending, or not tracked."""
+    """How far learning has come, and why it is not further."""
 
     status: Literal["pending", "processing", "done", "failed", "not_tracked"]
     reason: str | None = None

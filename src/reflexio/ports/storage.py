@@ -69,7 +69,7 @@ class Unlearned:
 
 @dataclass(frozen=True)
 class LearnedWindow:
-    """What came of a window. State `learned` or `set_aside`."""
+    """What came of a window. State `learned`, `set_aside`, or `failed` when it is tried again."""
 
     key: str
     user_id: str
@@ -297,7 +297,7 @@ class Users(Protocol):
         ...
 
     def wake(self) -> int:
-        """All who wait for another try may have it now."""
+        """All who wait for another try may have it now. Their failures still count: each try has its own number."""
         ...
 
     def remove(self, user_id: str) -> int: ...
@@ -545,8 +545,8 @@ class Database(Protocol):
         """Reads the vectors of this model into memory, so that the first search need not."""
         ...
 
-    async def backlog(self, limit: int) -> list[Waiting]:
-        """Users of all organisations who wait to be learned from, longest first."""
+    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        """Users of all organisations who wait to be learned from, longest first; those that come after one of them."""
         ...
 
     async def forget_receipts(self, before: int) -> int:

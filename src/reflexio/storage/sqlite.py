@@ -115,8 +115,8 @@ class SqliteDatabase:
         while not await self.read(lambda connection: self.shelves.warm(connection, model)):
             pass
 
-    async def backlog(self, limit: int) -> list[Waiting]:
-        return await self.read(lambda connection: backlog(connection, limit))
+    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        return await self.read(lambda connection: backlog(connection, limit, after))
 
     async def forget_receipts(self, before: int) -> int:
         return await self.write(lambda connection: forget_receipts(connection, before))

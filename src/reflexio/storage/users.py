@@ -1,6 +1,6 @@
 """Users: how far each one's turns have been learned."""
 
-from sqlalchemy import ColumnElement, Connection, Insert, case, delete, exists, literal_column, select, update
+from sqlalchemy import ColumnElement, Connection, Insert, case, delete, exists, literal_column, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.ports.storage import Waiting
@@ -23,8 +23,11 @@ MARK = Hot(_mark, ["org_id", "user_id", "unlearned_since", "published_at"])
 WAITING = [users.c[name] for name in Waiting.__dataclass_fields__]
 
 
-def backlog(connection: Connection, limit: int) -> list[Waiting]:
-    query = select(*WAITING).where(users.c.unlearned_since > 0).order_by(users.c.unlearned_since).limit(limit)
+def backlog(connection: Connection, limit: int, after: Waiting | None) -> list[Waiting]:
+    order = users.c.unlearned_since, users.c.org_id, users.c.user_id
+    query = select(*WAITING).where(users.c.unlearned_since > 0).order_by(*order).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.org_id, after.user_id))
     return [Waiting(*row) for row in connection.execute(query)]
 
 
@@ -55,7 +58,7 @@ class SqlUsers:
 
     def wake(self) -> int:
         late = update(users).where(users.c.org_id == self._org, users.c.retry_at > 0)
-        return self._connection.execute(late.values(retry_at=0, attempts=0)).rowcount
+        return self._connection.execute(late.values(retry_at=0)).rowcount
 
     def remove(self, user_id: str) -> int:
         return self._connection.execute(delete(users).where(*self._one(user_id))).rowcount

@@ -5,18 +5,20 @@ The database says who waits; the engine only decides when. Users run side by sid
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from reflexio.errors import ProviderRefused, ReflexioError
+from reflexio.errors import InvalidRequest, ProviderRefused, ReflexioError
 from reflexio.learning.window import Plan, is_due, plan, plans
-from reflexio.learning.workflow import School, Task, fail, learn
+from reflexio.learning.workflow import BACKOFF, LONGEST_PROBE, School, Task, fail, learn
 from reflexio.models.config import Config
 from reflexio.models.interaction import MOST_INTERACTIONS, PublishResponse
 from reflexio.models.stall import StallReason
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, Store, Tx, Waiting
-from reflexio.ports.work import Json, Steps, Work
+from reflexio.ports.work import Job, Json, Steps, Work
 from reflexio.usecases import stall
 from reflexio.usecases.configure import stored
 from reflexio.usecases.spend import allowed
@@ -29,6 +31,18 @@ IDLE = 0.25
 MOST_WAITING = 200
 
 
+BUDGET = "the daily token budget is used up"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """How often a provider refused an organisation since it last worked, and until when nobody asks it again."""
+
+    times: int
+    until: int
+    config: Config
+
+
 @dataclass
 class Classroom:
     """Learning, connected: who learns (`school`, by an organisation's configuration), and what runs the windows."""
@@ -38,7 +52,11 @@ class Classroom:
     clock: Clock
     school: Callable[[Config], School]
     open: asyncio.Event = field(default_factory=asyncio.Event)
-    _busy: set[str] = field(default_factory=set)
+    elsewhere: bool = False
+    """Another process learns from this data."""
+    _busy: Counter[str] = field(default_factory=Counter)
+    _after: Waiting | None = None
+    _refused: dict[str, "Refused"] = field(default_factory=dict)
     _watching: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def register(self) -> None:
@@ -49,23 +67,34 @@ class Classroom:
         store = self.database.of(task.org_id)
         config = await store.read(stored)
         try:
-            counts = await learn(steps, task, store, config, self.school(config))
+            counts = await learn(steps, task, store, config, self._school(config))
         except ReflexioError as error:
             await fail(task, store, self.clock, error)
             if isinstance(error, ProviderRefused):
-                await self.refused(store, error)
+                await self.refused(store, config, error)
             raise
         await self._resume(store)
         return dict(counts)
 
-    async def refused(self, store: Store, error: ProviderRefused) -> None:
+    def _school(self, config: Config) -> School:
+        try:
+            return self.school(config)
+        except InvalidRequest as error:  # a model that cannot be: windows wait until the configuration is mended
+            raise ProviderRefused(str(error), reason="auth") from error
+
+    async def refused(self, store: Store, config: Config, error: ProviderRefused) -> None:
         """Learning waits until the key or the bill is in order."""
         now = self.clock.now()
+        times = self._refused[store.org_id].times + 1 if store.org_id in self._refused else 0
+        pause = min(LONGEST_PROBE, BACKOFF * 2 ** min(times, 10))
+        self._refused[store.org_id] = Refused(times, now + pause, config)
         reason: StallReason = "billing_error" if error.reason == "billing" else "auth_error"
         await store.write(lambda tx: stall.enter(tx, reason, str(error), now))
 
     async def _resume(self, store: Store) -> None:
         """The provider works: whoever waited for it may go on at once."""
+
+        self._refused.pop(store.org_id, None)
 
         def wake(tx: Tx) -> None:
             if stall.clear(tx):
@@ -86,8 +115,11 @@ class Classroom:
     async def learn_waiting(self) -> int:
         """Asks for a window of every user who is due; tells how many."""
         begun = 0
-        for waiting in await self.database.backlog(MOST_WAITING):
-            if _lane(waiting.org_id, waiting.user_id) not in self._busy:
+        # Page after page, round and round: those who wait for long without being due hide nobody.
+        page = await self.database.backlog(MOST_WAITING, after=self._after)
+        self._after = page[-1] if len(page) == MOST_WAITING else None
+        for waiting in page:
+            if not self._busy[_lane(waiting.org_id, waiting.user_id)]:
                 begun += await self._begin(waiting)
         return begun
 
@@ -96,7 +128,7 @@ class Classroom:
 
         def look(tx: Tx) -> Plan | None:
             config = stored(tx)
-            if tx.stalls.get() and self._is_probing(waiting.org_id):
+            if tx.stalls.get() and not self._may_probe(waiting.org_id, config, now):
                 return None
             if not allowed(tx, config, now):
                 return None
@@ -106,46 +138,82 @@ class Classroom:
             return plan(turns, config) if is_due(turns, waiting, config, now) else None
 
         due = await store.read(look)
-        if due is None:
+        lane = _lane(waiting.org_id, waiting.user_id)
+        if due is None or self._busy[lane]:
             return 0
         if not due.turns:
             await store.write(lambda tx: tx.users.settle(waiting.user_id))
             return 0
         task = _task(waiting.org_id, waiting.user_id, due, attempt=waiting.attempts)
-        lane = _lane(task.org_id, task.user_id)
-        self._busy.add(lane)
-        await self.work.enqueue(WORKFLOW, task.key, task.json(), lane=lane)
-        watch = asyncio.create_task(self._until_done(task.key, lane))
+        self._busy[lane] += 1
+        watch = asyncio.create_task(self._see_through(task, lane, waiting.attempts))
         self._watching.add(watch)
         watch.add_done_callback(self._watching.discard)
         return 1
 
-    def _is_probing(self, org_id: str) -> bool:
-        """While learning is stalled, one window at a time finds out whether the provider works again."""
-        return any(lane.startswith(f"{org_id}/") for lane in self._busy)
+    def _may_probe(self, org_id: str, config: Config, now: int) -> bool:
+        """While learning is stalled, one window at a time finds out whether the provider works again: now and then,
+        and at once with another configuration."""
+        if any(count and lane.startswith(f"{org_id}/") for lane, count in self._busy.items()):
+            return False
+        refused = self._refused.get(org_id)
+        return refused is None or refused.until <= now or refused.config != config
 
-    async def _until_done(self, key: str, lane: str) -> None:
+    async def _see_through(self, task: Task, lane: str, attempts: int) -> None:
         try:
-            job = await self.work.wait(key)
-            if job.state == "failed":
+            await self.enqueue(task)
+            job = await self.work.wait(task.key)
+            if job.state != "done":
                 log.warning("a window of %s failed: %s", lane, job.error)
+                await self._account_for(task, attempts, job)
+        except ReflexioError as error:
+            log.warning("a window of %s waits: %s", lane, error)
         finally:
-            self._busy.discard(lane)
+            self._let_go(lane)
+
+    def _let_go(self, lane: str) -> None:
+        self._busy[lane] -= 1
+        if not self._busy[lane]:
+            del self._busy[lane]
+
+    async def _account_for(self, task: Task, attempts: int, job: Job) -> None:
+        """A job that ended without a word of its own, by a defect or with its process, has failed all the same."""
+        store = self.database.of(task.org_id)
+        waiting = await store.read(lambda tx: tx.users.waiting(task.user_id))
+        if waiting is not None and waiting.attempts == attempts and waiting.unlearned_since:
+            await fail(task, store, self.clock, ReflexioError(job.error or job.state))
+
+    @contextmanager
+    def attended(self, org_id: str, user_id: str) -> Iterator[None]:
+        """Meanwhile the background leaves a user alone: what a caller waits for is learned by that call."""
+        lane = _lane(org_id, user_id)
+        self._busy[lane] += 1
+        try:
+            yield
+        finally:
+            self._let_go(lane)
 
     async def learn_now(self, store: Store, user_id: str, answer: PublishResponse) -> PublishResponse:
         """Learns exactly the turns of one publish, and answers with what came of it."""
 
-        def look(tx: Tx) -> list[Plan]:
+        def look(tx: Tx) -> tuple[list[Plan], int]:
             turns = tx.interactions.unlearned(user_id, MOST_INTERACTIONS, request_id=answer.request_id)
-            return plans(turns, stored(tx)) if turns else []
+            waiting = tx.users.waiting(user_id)
+            return plans(turns, stored(tx)) if turns else [], waiting.attempts if waiting else 0
 
+        if self.elsewhere:
+            return answer.model_copy(update={"learning_reason": "another server learns from this data"})
         await self.open.wait()
         counts: dict[str, int] = {}
-        for each in await store.read(look):
-            task = _task(store.org_id, user_id, each, attempt=0)
+        made, attempts = await store.read(look)
+        for each in made:
+            if not await store.read(lambda tx: allowed(tx, stored(tx), self.clock.now())):
+                return answer.model_copy(update={"learning_reason": BUDGET, **_shown(counts)})
+            task = _task(store.org_id, user_id, each, attempt=attempts)
             await self.enqueue(task)
             job = await self.work.wait(task.key)
             if job.state != "done":
+                await self._account_for(task, attempts, job)
                 told = {"learning_status": "failed", "learning_reason": job.error or job.state}
                 return answer.model_copy(update={**told, **_shown(counts)})
             for name, count in (job.result or {}).items():

@@ -17,7 +17,9 @@ from reflexio.models.interaction import (
     Request,
 )
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import Database, LearnedWindow, Receipt, Store, Tx
+from reflexio.ports.storage import Database, LearnedWindow, Receipt, Store, Tx, Waiting
+from reflexio.usecases.configure import stored
+from reflexio.usecases.spend import allowed
 
 DEFAULT_VERSION = "agent-v0"
 
@@ -123,7 +125,17 @@ def _reason(aside: list[LearnedWindow]) -> str:
     return aside[0].error if aside else "covered"
 
 
-async def learning_status(store: Store, request_id: str) -> LearningStatusResponse:
+def _hold_up(tx: Tx, waiting: Waiting | None, now: int) -> str:
+    if tx.stalls.get():
+        return "stalled"
+    if not allowed(tx, stored(tx), now):
+        return "budget_used_up"
+    return "retrying" if waiting is not None and waiting.attempts > 0 else "queued"
+
+
+async def learning_status(store: Store, clock: Clock, request_id: str) -> LearningStatusResponse:
+    now = clock.now()
+
     def look(tx: Tx) -> LearningStatusResponse:
         request = tx.requests.get(request_id)
         if request is None:
@@ -137,7 +149,6 @@ async def learning_status(store: Store, request_id: str) -> LearningStatusRespon
             aside = [each for each in tx.windows.of_turns(request.user_id, turns) if each.state == "set_aside"]
             return LearningStatusResponse(status="failed" if aside else "done", reason=_reason(aside))
         waiting = tx.users.waiting(request.user_id)
-        retrying = waiting is not None and waiting.attempts > 0
-        return LearningStatusResponse(status="pending", reason="retrying" if retrying else "queued")
+        return LearningStatusResponse(status="pending", reason=_hold_up(tx, waiting, now))
 
     return await store.read(look)

@@ -42,7 +42,10 @@ class Cabinet:
         return [replace(each, name=self._nearest(by_kind[each.kind], vectors.get(each.text)).name) for each in kept]
 
     def _nearest(self, choice: Sequence[Drawer], vector: Vector | None) -> Drawer:
-        return choice[0] if vector is None else max(choice, key=lambda each: float(self._labels[each.label] @ vector))
+        # A request to forget stands under both kinds with the same text: one kind may be sure where the other is not.
+        if len(choice) == 1 or vector is None:
+            return choice[0]
+        return max(choice, key=lambda each: float(self._labels[each.label] @ vector))
 
     async def _remember(self, labels: set[str]) -> None:
         new = sorted(labels - self._labels.keys())

@@ -40,7 +40,7 @@ PUBLISH_PARAMETERS: list[dict[str, Any]] = [
     {
         "name": "wait_for_response",
         "in": "query",
-        "description": "No effect while there is no learning to wait for.",
+        "description": "Learns from exactly these turns and answers with what came of it.",
         "schema": {"type": "boolean", "default": False},
     },
     {
@@ -64,23 +64,23 @@ async def publish_interaction(request: Request, wanted: PublishRequest) -> Publi
     if len(key) > 255:
         raise InvalidRequest("The Idempotency-Key is longer than 255 characters.")
     mine = store(request)
-    answer = await publishing.publish(
-        parts.database,
-        mine,
-        parts.clock,
-        wanted,
-        idempotency_key=key,
-        default_version=parts.settings.agent_version,
-    )
+
+    async def stored() -> PublishResponse:
+        version = parts.settings.agent_version
+        return await publishing.publish(
+            parts.database, mine, parts.clock, wanted, idempotency_key=key, default_version=version
+        )
+
     if request.query_params.get("wait_for_response", "").lower() not in ("true", "1") or wanted.evaluation_only:
-        return answer
-    return await parts.classroom.learn_now(mine, wanted.user_id, answer)
+        return await stored()
+    with parts.classroom.attended(mine.org_id, wanted.user_id):
+        return await parts.classroom.learn_now(mine, wanted.user_id, await stored())
 
 
 @router.get("/learning_status", response_model_exclude_none=True)
 async def learning_status(request: Request, request_id: Name) -> LearningStatusResponse:
     """How far learning from a publish has come. A 404 when there is no such request."""
-    return await publishing.learning_status(store(request), request_id)
+    return await publishing.learning_status(store(request), house(request).clock, request_id)
 
 
 @router.post("/finalize_session", response_model_exclude_none=True)
