@@ -299,7 +299,7 @@ def test_provenance_tells_what_was_replaced(client: ReflexioClient) -> None:
     told = client.get_provenance("profile", row.profile_id)
     assert ["Lisbon" in each.content for each in told.replaced] == [True]
     old = client.get_provenance("profile", told.replaced[0].id)
-    assert [event.op for event in old.events][0] == "learned"
+    assert old.events[0].op == "learned"
     assert len(old.events) == 2
 
 
