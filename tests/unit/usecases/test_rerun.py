@@ -20,7 +20,7 @@ from reflexio.models.status import Status
 from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, Tx
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import operations
+from reflexio.usecases import erase, operations
 from reflexio.usecases.configure import stored
 from reflexio.usecases.learn import Classroom
 from reflexio.usecases.manual import generate
@@ -251,6 +251,30 @@ async def test_what_a_crash_left_goes_on_without_asking_again(house: House) -> N
     assert (told.status, told.processed_users) == (OperationStatus.COMPLETED, 2)
     assert Counter(each[0] for each in house.learner.windows) == {"one": 1, "w0": 1, "w10": 2, "w20": 1}
     assert len(await house.contents()) == 26
+
+
+async def test_a_user_who_is_erased_meanwhile_stays_erased(house: House) -> None:
+    await house.tell("ann", *words(0, 11))
+    house.learner.stand_still = "w10"
+    reruns = await house.start()
+    made = await reruns.begin(house.store, Kind.PROFILE, EVERYBODY, {})
+    await asyncio.wait_for(house.learner.reached.wait(), 5)
+    await erase.user(house.store, "ann")
+    await house.work.crash()
+    house.learner.stand_still = ""
+    await house.start()
+    told = await house.ended(made)
+    assert (told.status, told.stats["total_generated"]) == (OperationStatus.COMPLETED, 0)
+    assert await house.contents() == []
+
+
+async def test_with_a_used_up_budget_none_is_begun(house: House) -> None:
+    await house.tell("ann", "one")
+    document = (await house.store.read(stored)).model_copy(update={"daily_token_budget": 0}).model_dump_json()
+    await house.store.write(lambda tx: tx.configs.put(document, 1))
+    reruns = await house.start()
+    with pytest.raises(Conflict, match="budget"):
+        await reruns.begin(house.store, Kind.PROFILE, EVERYBODY, {})
 
 
 async def test_one_that_was_taken_for_dead_leaves_the_work_to_the_next(house: House) -> None:
