@@ -340,3 +340,50 @@ CLEAR_USER_DATA = """
 response = client.clear_user_data(user_id="user_123")
 print(response.deleted_counts)
 """
+
+RERUN_PROFILES = """
+response = client.rerun_profile_generation(
+    user_id="user_123",
+    wait_for_response=True
+)
+"""
+
+MANUAL_PROFILES = """
+# Force regeneration for a user (CURRENT status, fire-and-forget)
+client.manual_profile_generation(user_id="user_123")
+
+# Regenerate for all users with specific source
+client.manual_profile_generation(source="chat")
+
+# Legacy clients may still send extractor_names, but they no longer select extractors.
+client.manual_profile_generation(user_id="user_123")
+"""
+
+RERUN_PLAYBOOKS = """
+response = client.rerun_playbook_generation(
+    agent_version="v2.1.0",
+    wait_for_response=True
+)
+"""
+
+MANUAL_PLAYBOOKS = """
+# Force regeneration for an agent version (CURRENT status, fire-and-forget)
+client.manual_playbook_generation(agent_version="v2.1.0")
+
+# Regenerate with specific source filter
+client.manual_playbook_generation(
+    agent_version="v2.1.0",
+    source="chat"
+)
+
+# Legacy clients may still send playbook_name, but it no longer selects a playbook config.
+client.manual_playbook_generation(agent_version="v2.1.0")
+"""
+
+UPGRADE_PROFILES = """
+response = client.upgrade_profiles(user_id="user_123")
+"""
+
+UPGRADE_PLAYBOOKS = """
+response = client.upgrade_user_playbooks(agent_version="v2.1.0")
+"""

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from reflexio.client.sync import ReflexioClient
-from tests.builders import contents
+from tests.builders import contents, eventually
 
 TURN = {
     "created_at": 1_790_000_000,
@@ -122,6 +122,29 @@ def test_questions_about_state(http: httpx.Client, published: str) -> None:
     assert http.get("/api/learning_status", params={"request_id": published}).json()["status"] == "pending"
     assert http.get("/api/learning_status", params={"request_id": "none"}).status_code == 404
     assert http.post("/api/finalize_session", json={"user_id": "ann", "session_id": "s1"}).json()["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        ("profile", {"user_id": None, "start_time": None, "end_time": None, "source": None, "extractor_names": None}),
+        ("playbook", {"agent_version": "v1", "start_time": None, "end_time": None, "playbook_name": None}),
+    ],
+)
+def test_a_rerun_is_polled_for_by_its_id(
+    http: httpx.Client, client: ReflexioClient, kind: str, asked: dict[str, Any]
+) -> None:
+    client.publish_interaction("ann", [{"content": "I live in Lisbon."}], agent_version="v1")
+    answer = http.post(f"/api/rerun_{kind}_generation", json=asked).json()
+    assert answer["success"]
+    assert answer["operation_id"] not in ("", f"rerun_{kind}_generation")
+
+    def polled() -> dict[str, Any]:
+        found = http.get("/api/get_operation_status", params={"service_name": f"{kind}_generation"}).json()
+        return dict(found["operation_status"])
+
+    eventually(lambda: polled()["status"] == "completed")
+    assert polled()["request_params"]["operation_id"] == answer["operation_id"]
 
 
 def test_deleting(http: httpx.Client, client: ReflexioClient, published: str) -> None:

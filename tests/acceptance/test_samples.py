@@ -129,3 +129,40 @@ def test_clear_user_data_prints_true_counts(sampled: ReflexioClient, capsys: pyt
     assert counts == {"interactions": 3, "requests": 1, "profiles": 0, "user_playbooks": 0}
     assert capsys.readouterr().out == f"{counts}\n"
     assert len(sampled.get_interactions("customer_456").interactions) == 7
+
+
+def _told(client: ReflexioClient, user: str, **more: Any) -> None:
+    said = ["I live in Lisbon.", "Noted.", "Don't use bullet points from now on."]
+    turns = [{"role": "Agent" if place % 2 else "User", "content": each} for place, each in enumerate(said)]
+    client.publish_interaction(user, turns, agent_version="v2.1.0", **more)
+
+
+def test_rerun_and_upgrade_of_profiles(sampled: ReflexioClient) -> None:
+    for user in ("user_123", "user_456"):
+        _told(sampled, user)
+    response = run(samples.RERUN_PROFILES, client=sampled)["response"]
+    assert (response.success, response.profiles_generated) == (True, 1)
+    assert response.operation_id
+    upgraded = run(samples.UPGRADE_PROFILES, client=sampled)["response"]
+    assert (upgraded.success, upgraded.profiles_promoted) == (True, 1)
+    assert len(sampled.get_profiles("user_123").user_profiles) == 1
+    assert sampled.get_profiles("user_456", status_filter=["pending"]).user_profiles == []
+
+
+def test_rerun_and_upgrade_of_playbooks(sampled: ReflexioClient) -> None:
+    _told(sampled, "user_123")
+    response = run(samples.RERUN_PLAYBOOKS, client=sampled)["response"]
+    assert (response.success, response.playbooks_generated) == (True, 1)
+    upgraded = run(samples.UPGRADE_PLAYBOOKS, client=sampled)["response"]
+    assert (upgraded.success, upgraded.user_playbooks_promoted) == (True, 1)
+
+
+def test_generation_by_hand(sampled: ReflexioClient) -> None:
+    _told(sampled, "user_123")
+    _told(sampled, "user_456", source="chat")
+    run(samples.MANUAL_PROFILES, client=sampled)
+    run(samples.MANUAL_PLAYBOOKS, client=sampled)
+    sampled.flush()
+    for user in ("user_123", "user_456"):
+        assert len(sampled.get_profiles(user).user_profiles) == 1
+        assert len(sampled.get_user_playbooks(user_id=user, agent_version="v2.1.0").user_playbooks) == 1

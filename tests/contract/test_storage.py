@@ -12,7 +12,7 @@ from reflexio.errors import Conflict
 from reflexio.models.interaction import Interaction, InteractionData, Request
 from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
-from reflexio.ports.storage import Database, LearningFilter, Receipt, RequestFilter, Store, TimeRange, Tx
+from reflexio.ports.storage import Database, LearningFilter, Receipt, RequestFilter, Store, TimeRange, TurnScope, Tx
 from tests.builders import contents, name, request, said
 
 ALWAYS = TimeRange()
@@ -279,3 +279,54 @@ async def test_closing_makes_all_that_was_submitted(database: Database) -> None:
     await asyncio.sleep(0)
     await database.close()
     await asyncio.gather(*writes)
+
+
+async def scoped(store: Store, where: TurnScope, *, last: int | None = None) -> dict[str, list[str]]:
+    def look(tx: Tx) -> dict[str, list[str]]:
+        users = tx.interactions.users(where)
+        found = {user: tx.interactions.within(where, user, last=last) for user in users}
+        return {user: [each.turn.content for each in turns] for user, turns in found.items()}
+
+    return await store.read(look)
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (TurnScope(), {"ann": ["1", "2", "3", "4"], "bob": ["5"]}),
+        (TurnScope(user_id="ann"), {"ann": ["1", "2", "3", "4"]}),
+        (TurnScope(user_id="nobody"), {}),
+        (TurnScope(source="chat"), {"ann": ["1", "2"], "bob": ["5"]}),
+        (TurnScope(agent_version="v2"), {"ann": ["3", "4"]}),
+        (TurnScope(source="chat", agent_version="v2"), {}),
+        (TurnScope(within=TimeRange(200, 300)), {"ann": ["3", "4"], "bob": ["5"]}),
+        (TurnScope(within=TimeRange(None, 199)), {"ann": ["1", "2"]}),
+    ],
+)
+async def test_turns_in_a_scope_are_those_of_all_conditions(
+    store: Store, where: TurnScope, found: dict[str, list[str]]
+) -> None:
+    await add(store, request(source="chat", agent_version="v1"), said("1", "2"))
+    await add(store, request(source="mail", agent_version="v2"), said("3", "4", at=200))
+    await add(store, request(source="chat", agent_version="v1", user_id="bob"), said("5", at=300))
+    await add(store, request(evaluation_only=True), said("never"))
+    assert await scoped(store, where) == found
+
+
+async def test_the_last_turns_in_a_scope_come_oldest_first_learned_or_not(store: Store) -> None:
+    made = request()
+    await add(store, made, said("1", "2", "3", "4"))
+    ids = [turn.interaction_id for turn in await store.read(lambda tx: tx.interactions.of_requests([made.request_id]))]
+    await store.write(lambda tx: tx.interactions.mark_learned(ids[1:]))
+    assert await scoped(store, TurnScope(), last=3) == {"ann": ["2", "3", "4"]}
+    assert await store.read(lambda tx: tx.interactions.fresh([*ids, 10**9])) == {ids[0]}
+
+
+async def test_a_scope_reaches_no_other_organisation(database: Database) -> None:
+    # The same request id on both sides: only its own organisation says which version and source it has.
+    await add(database.of("ours"), request("same", source="chat"))
+    await add(database.of("theirs"), request("same", source="mail", user_id="bob"))
+    assert await scoped(database.of("ours"), TurnScope()) == {"ann": ["hello"]}
+    assert await scoped(database.of("ours"), TurnScope(source="mail")) == {}
+    (theirs,) = await database.of("theirs").read(lambda tx: tx.interactions.within(TurnScope(), "bob"))
+    assert await database.of("ours").read(lambda tx: tx.interactions.fresh([theirs.turn.interaction_id])) == set()

@@ -92,7 +92,8 @@ class Lesson:
     async def _extract(self, number: int, windows: Sequence[Plan]) -> Json:
         here = windows[number]
         room = max(0, self.config.window_size - len(here.turns))
-        context = [turn for each in windows[:number] for turn in each.turns][-room:] if room else []
+        before = windows[max(0, number - room) : number]
+        context = [turn for each in before for turn in each.turns][-room:] if room else []
 
         def look(tx: Tx) -> tuple[list[Interaction], list[Interaction]]:
             found = tx.interactions.many([*context, *here.turns])
@@ -120,13 +121,14 @@ class Lesson:
             Status.PENDING,
         )
 
-    async def keep(self, steps: Steps, draft: Draft, also: Callable[[Tx], object]) -> None:
-        """Puts the draft in the place of what was pending, in one transaction with `also`."""
+    async def keep(self, steps: Steps, draft: Draft, also: Callable[[Tx, int], object]) -> None:
+        """Puts the draft in the place of what was pending, in one transaction with `also`, which is told how much."""
 
         def put(tx: Tx) -> None:
+            rows = still_proved(tx, draft.rows)
             tx.learnings.remove(self.pending)
-            store(tx, draft.rows, self.school.clock.now())
-            also(tx)
+            store(tx, rows, self.school.clock.now())
+            also(tx, len(rows))
 
         async def kept() -> Json:
             await self.store.write(put)
@@ -145,6 +147,13 @@ class Lesson:
             source=self.scope.source,
             statuses=(Status.PENDING,),
         )
+
+
+def still_proved(tx: Tx, rows: Sequence[Learning]) -> list[Learning]:
+    """Without what stands on turns that were deleted meanwhile: nobody's words outlive them that way."""
+    cited = {turn for row in rows for turn in row.details["source_interaction_ids"]}
+    there = tx.interactions.many(sorted(cited)).keys()
+    return [row for row in rows if there >= set(row.details["source_interaction_ids"])]
 
 
 def store(tx: Tx, rows: Sequence[Learning], now: int) -> None:

@@ -66,10 +66,15 @@ def playbooks(asked: RerunPlaybookGenerationRequest) -> TurnScope:
 
 
 def begin(tx: Tx, kind: Kind, scope: TurnScope, params: Json, now: int) -> tuple[Operation, list[str]]:
-    """An operation over the users whom the scope reaches. Raises NotFound when there are none, and Conflict."""
+    """An operation over the users whom the scope reaches. Raises NotFound when there are none.
+
+    Raises Conflict while another one is in progress, and when today's budget is used up.
+    """
     users = tx.interactions.users(scope)
     if not users:
         raise NotFound.told(NOTHING, what="interaction", id="")
+    if not allowed(tx, stored(tx), now):
+        raise Conflict(BUDGET)
     made = operations.begin(tx, SERVICES[kind], str(uuid4()), params, now, total_users=len(users))
     return made, users
 
@@ -160,12 +165,13 @@ class Reruns:
             if not await self._goes_on(store, again, config, user_id):
                 return False
             draft = await lesson.learn(steps, number, windows, draft)
-        counts = {
-            "total_generated": len(draft.rows),
-            "total_interactions_processed": sum(len(each.turns) for each in windows),
-        }
-        now = self.classroom.clock.now()
-        await lesson.keep(steps, draft, lambda tx: operations.done(tx, again.operation_id, user_id, now, stats=counts))
+        read, now = sum(len(each.turns) for each in windows), self.classroom.clock.now()
+
+        def done(tx: Tx, count: int) -> Operation:
+            stats = {"total_generated": count, "total_interactions_processed": read}
+            return operations.done(tx, again.operation_id, user_id, now, stats=stats)
+
+        await lesson.keep(steps, draft, done)
         return True
 
     async def _goes_on(self, store: Store, again: Again, config: Config, user_id: str) -> bool:

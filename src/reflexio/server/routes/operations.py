@@ -134,7 +134,7 @@ async def get_operation_status(
 
 @router.post("/api/cancel_operation", response_model_exclude_none=True)
 async def cancel_operation(request: Request, which: CancelOperationRequest) -> CancelOperationResponse:
-    """Asks the running operation of a service to stop, or those of all services. It stops after the user at hand."""
+    """Asks the running operation of a service to stop, or those of all services. It stops after the window at hand."""
     now = _now(request)
     asked = await store(request).write(lambda tx: operations.cancel(tx, which.service_name, now))
     names = [each.service_name for each in asked]
