@@ -119,11 +119,10 @@ def test_one_call_finds_every_kind_and_what_is_new_needs_no_second(
     "ungrounded",
     [
         profile("The user is rich.", quote="I am rich."),
-        profile("The user is rich.", turn=2),
-        profile("The user is rich.", turn=99),
+        profile("The user is rich.", turn=99, quote="I own a bank."),
         {"type": "profile", "content": "The user is rich.", "evidence": []},
     ],
-    ids=["never said", "said in another turn", "no such turn", "no quote"],
+    ids=["never said", "no such turn", "no quote"],
 )
 def test_what_is_not_in_the_turns_is_dropped_and_counted(
     client: ReflexioClient, model: ScriptedModel, tmp_path: Path, ungrounded: dict[str, Any]
