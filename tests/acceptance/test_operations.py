@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from reflexio.client.sync import ReflexioClient
-from reflexio.errors import InvalidRequest, NotFound
+from reflexio.errors import InvalidRequest, NotFound, ServerUnreachable
 from reflexio.models.learned import Spend
 from reflexio.models.operation import Operation, OperationStatusInfo
 from reflexio.models.status import Status
@@ -242,11 +242,14 @@ def test_a_follower_does_not_keep_the_server_from_stopping(start_server: StartSe
     server = start_server()
     on_database(tmp_path, lambda database: database.of("default").write(begin("a")))
     with ReflexioClient(url_endpoint=server.url, retries=0) as client:
-        next(client.follow_operation("a"))
+        followed = client.follow_operation("a")
+        next(followed)
         began = time.monotonic()
         server.stop()
         # Without a word to the follower, it would be the 20 seconds that open connections are given.
         assert time.monotonic() - began < 10
+        with pytest.raises(ServerUnreachable):
+            next(followed)
 
 
 # --- stalls

@@ -88,7 +88,7 @@ def read(response: httpx.Response, answer: type[A]) -> A:
     if response.is_error:
         raise failure(response)
     try:
-        return answer.model_validate_json(response.content or b"{}")
+        return answer.model_validate_json(response.content or b"{}", extra="ignore")
     except ValidationError as error:
         detail = f"{response.request.url} did not answer as a Reflexio server does: {response.text[:200]!r}"
         raise errors.ServerFailed(detail, status=response.status_code) from error

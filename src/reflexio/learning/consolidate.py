@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import Page
 from reflexio.models.shape import NEVER_EXPIRES
 from reflexio.models.status import Status
 from reflexio.ports.embedding import Embedder
@@ -13,6 +14,8 @@ from reflexio.ports.storage import LearningFilter, LineageEvent, QueryVector, St
 from reflexio.retrieval.search import Question, search
 from reflexio.retrieval.similar import ArmsOf
 
+EVERYTHING, MOST_FORGOTTEN = "everything about the user", 10_000
+"""What a learner writes when all is to be forgotten."""
 NEAR, MOST_NEIGHBOURS = 0.4, 5
 """Cosine from which two learnings may be about the same, and how many neighbours are looked at."""
 
@@ -51,13 +54,16 @@ async def neighbourhoods(
         cosines = (others[at : at + len(near)] @ vector).tolist()
         at += len(near)
         pairs = sorted(zip(near, cosines, strict=True), key=lambda pair: (-pair[1], pair[0].id))
-        neighbours = [Neighbour(learning, cosine) for learning, cosine in pairs if cosine >= NEAR]
+        floor = -1.0 if candidate.content == EVERYTHING and candidate.forget else NEAR
+        neighbours = [Neighbour(learning, cosine) for learning, cosine in pairs if cosine >= floor]
         scored.append(Neighbourhood(candidate, tuple(neighbours)))
     return scored
 
 
 def _near(tx: Tx, user_id: str, candidate: Candidate, vector: QueryVector, status: Status) -> list[Learning]:
     where = LearningFilter(candidate.kind, user_id=user_id, statuses=(status,))
+    if candidate.forget and candidate.content == EVERYTHING:
+        return list(tx.learnings.page(where, Page(MOST_FORGOTTEN)).rows)
     hits = search(ArmsOf(tx, where), Question(candidate.text, vector, top_k=MOST_NEIGHBOURS)).hits
     rows = tx.learnings.many([hit.id for hit in hits])
     return [rows[hit.id] for hit in hits if hit.id in rows]

@@ -1,6 +1,8 @@
 """Grounded or dropped: a candidate stays only if the words it quotes stand in the turns it names."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from reflexio.models.learned import Candidate, Quote, Turn, Window
 
@@ -23,8 +25,23 @@ def _stands(quote: Quote, said: dict[int, str]) -> bool:
 
 
 def _said(turn: Turn) -> str:
-    tools = [f"{tool.name} {json.dumps(tool.data, ensure_ascii=False)} {tool.status}" for tool in turn.tools]
-    return _plain(" ".join([turn.content, turn.expert_content, turn.action, *tools]))
+    parts = [turn.content, turn.expert_content, turn.action]
+    for tool in turn.tools:
+        written = json.dumps(tool.data, ensure_ascii=False)
+        parts += [f"{tool.name} ({tool.status}) {written}", tool.status, *_texts(tool.data)]
+    return "\n".join(map(_plain, parts))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts inside a tool's data, as they are and not as JSON writes them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
 
 
 def _plain(text: str) -> str:

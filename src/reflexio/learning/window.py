@@ -80,6 +80,47 @@ def applicable(config: Config, source: str) -> Config:
     )
 
 
+def asked_for(config: Config, source: str, kind: Kind) -> Config:
+    """The same for turns that are learned from once more: of one kind only, and whatever waits to be asked."""
+    return config.model_copy(
+        update={
+            "profile_extractor_configs": [
+                each
+                for each in config.profile_extractor_configs
+                if kind is Kind.PROFILE and _takes(each.request_sources_enabled, source)
+            ],
+            "playbook_configs": [
+                each
+                for each in config.playbook_configs
+                if kind is Kind.USER_PLAYBOOK and _takes(each.request_sources_enabled, source)
+            ],
+        }
+    )
+
+
+def by_hand(config: Config, source: str, kind: Kind) -> Config:
+    """The same for a window that somebody asked for by hand: what allows it."""
+    asked = asked_for(config, source, kind)
+    return asked.model_copy(
+        update={
+            "profile_extractor_configs": [
+                each for each in asked.profile_extractor_configs if each.allow_manual_trigger
+            ],
+            "playbook_configs": [each for each in asked.playbook_configs if each.allow_manual_trigger],
+        }
+    )
+
+
+def joined(config: Config, *some: Config) -> Config:
+    """What applies in one of them, in the order of the whole."""
+    return config.model_copy(
+        update={
+            name: [each for each in getattr(config, name) if any(each in getattr(part, name) for part in some)]
+            for name in ("profile_extractor_configs", "playbook_configs")
+        }
+    )
+
+
 def _takes(sources: list[str] | None, source: str) -> bool:
     return not sources or source in sources
 

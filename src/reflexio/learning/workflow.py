@@ -6,16 +6,17 @@ was learned, under a key that exists once. Whatever is repeated finds its work d
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from reflexio.errors import ProviderRefused, ProviderUnavailable
 from reflexio.learning.consolidate import Origin, carry_out, distinct, neighbourhoods
 from reflexio.learning.evidence import grounded
-from reflexio.learning.window import LONGEST_BACKOFF, applicable, kinds, window
+from reflexio.learning.window import LONGEST_BACKOFF, applicable, by_hand, joined, kinds, window
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Decision, Neighbourhood, Spend
+from reflexio.models.interaction import Interaction
+from reflexio.models.learned import Candidate, Decision, Neighbourhood, Spend, Window
+from reflexio.models.learning import Kind
 from reflexio.models.status import Status
 from reflexio.ports.clock import Clock
 from reflexio.ports.embedding import Embedder
@@ -31,7 +32,10 @@ BACKOFF, LONGEST_PROBE, MOST_ATTEMPTS = 2, 20, 6
 
 @dataclass(frozen=True)
 class Task:
-    """One window to learn: its new turns, and where they come from."""
+    """One window to learn: its new turns, and where they come from.
+
+    `by_hand` is the kind of learnings that somebody asked for; a window that is due by itself has none.
+    """
 
     key: str
     org_id: str
@@ -40,6 +44,7 @@ class Task:
     agent_version: str
     source: str
     request_id: str
+    by_hand: str = ""
 
     def json(self) -> Json:
         return asdict(self)
@@ -65,49 +70,66 @@ async def learn(steps: Steps, task: Task, store: Store, config: Config, school: 
     return await steps("keep", lambda: _keep(task, store, school, decided))
 
 
-async def _account(store: Store, spend: Spend, clock: Clock) -> None:
+async def account(store: Store, spend: Spend, clock: Clock, operation: str = "learn") -> None:
     """What a call cost is written down at once, whatever becomes of its answer."""
     if spend.calls:
         day = datetime.fromtimestamp(clock.now(), UTC).date().isoformat()
-        await store.write(lambda tx: tx.spending.add(day, "learn", spend))
+        await store.write(lambda tx: tx.spending.add(day, operation, spend))
 
 
 async def _extract(task: Task, store: Store, config: Config, school: School) -> Json:
-    here = applicable(config, task.source)
-    wanted = kinds(here)
-
-    def look(tx: Tx) -> Any:
+    def look(tx: Tx) -> tuple[list[Interaction], list[Interaction], bool]:
+        fresh = tx.interactions.fresh(task.turns)
         # After a crash, the windows of before and after it may share turns: the first to come takes them.
-        new = tx.interactions.many(sorted(tx.interactions.still_unlearned(task.turns)))
+        new = tx.interactions.many(task.turns if task.by_hand else sorted(fresh))
         room = max(0, config.window_size - len(task.turns))
         earlier = tx.interactions.before(task.user_id, min(task.turns), room) if room else []
-        return earlier, [new[each] for each in task.turns if each in new]
+        return earlier, [new[each] for each in task.turns if each in new], bool(fresh)
 
-    earlier, new = await store.read(look)
-    if not new or not wanted:
-        return {"candidates": [], "dropped": 0}
+    earlier, new, fresh = await store.read(look)
     seen = window(task.user_id, task.agent_version, earlier, new)
+    return await find(seen, _wanted(task, config, fresh=fresh), store, school)
+
+
+def _wanted(task: Task, config: Config, *, fresh: bool) -> Config:
+    due = applicable(config, task.source)
+    if not task.by_hand:
+        return due
+    asked = by_hand(config, task.source, Kind(task.by_hand))
+    # Turns that nobody has learned from count as learned afterwards: what they would have taught must not be lost.
+    return joined(config, asked, due) if fresh else asked
+
+
+async def find(seen: Window, here: Config, store: Store, school: School, operation: str = "learn") -> Json:
+    """What the learner finds in a window, of all that is configured here, and can prove."""
+    wanted = kinds(here)
+    if not any(turn.is_new for turn in seen.turns) or not wanted:
+        return {"candidates": [], "dropped": 0}
     extraction = await school.learner.extract(seen, here, wanted)
-    await _account(store, extraction.spend, school.clock)
+    await account(store, extraction.spend, school.clock, operation)
     kept, dropped = grounded(seen, extraction.candidates)
-    return {
-        "candidates": CANDIDATES.dump_python(distinct(kept), mode="json"),
-        "dropped": dropped,
-    }
+    return {"candidates": CANDIDATES.dump_python(distinct(kept), mode="json"), "dropped": dropped}
 
 
 async def _consolidate(task: Task, store: Store, config: Config, school: School, found: Json) -> Json:
     candidates = CANDIDATES.validate_python(found["candidates"])
     around = await neighbourhoods(store, school.embedder, task.user_id, candidates, Status.CURRENT)
-    asked: list[Neighbourhood] = [each for each in around if each.neighbours]
+    return {**found, **await settle(around, config, store, school)}
+
+
+async def settle(
+    around: list[Neighbourhood], config: Config, store: Store, school: School, operation: str = "learn"
+) -> Json:
+    """A decision for each candidate. The learner is asked only about those that have neighbours."""
+    asked = [each for each in around if each.neighbours]
     answered: tuple[Decision, ...] = ()
     if asked:
         made = await school.learner.consolidate(asked, config)
-        await _account(store, made.spend, school.clock)
+        await account(store, made.spend, school.clock, operation)
         answered = made.decisions
     told = iter(answered)
     decisions = [next(told, ADD) if each.neighbours else _alone(each) for each in around]
-    return {**found, "decisions": DECISIONS.dump_python(tuple(decisions), mode="json")}
+    return {"decisions": DECISIONS.dump_python(tuple(decisions), mode="json")}
 
 
 def _alone(found: Neighbourhood) -> Decision:
@@ -132,7 +154,7 @@ async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json
         if done := tx.windows.get(task.key):
             return done.counts
         # What was erased while a model read it stays erased.
-        there = tx.interactions.still_unlearned(task.turns)
+        there = tx.interactions.many(task.turns) if task.by_hand else tx.interactions.fresh(task.turns)
         decided_on = list(zip(candidates, decisions, strict=True))
         grounded_still = [each for each in decided_on if any(quote.turn_id in there for quote in each[0].evidence)]
         counts = carry_out(tx, grounded_still, origin, now)
@@ -151,7 +173,10 @@ async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json
 async def fail(task: Task, store: Store, clock: Clock, error: Exception) -> None:
     """A window that failed is tried again later; one that can never succeed is set aside, in plain sight."""
     now = clock.now()
-    await _account(store, getattr(error, "spend", Spend()), clock)
+    # An error that counts no calls, such as that of an embedder, has no spend at all.
+    await account(store, getattr(error, "spend", None) or Spend(), clock)
+    if task.by_hand:
+        return
     patient = isinstance(error, ProviderRefused | ProviderUnavailable)
 
     def postpone(tx: Tx) -> None:

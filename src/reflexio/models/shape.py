@@ -10,6 +10,7 @@ NEVER_EXPIRES = 4_102_444_800
 """2100-01-01, the wire's word for "never"."""
 LAST_SECOND = 253_402_300_799
 MAX_DEPTH = 32
+ISO = "write a time as ISO 8601, such as 2026-03-01T12:00:00Z"
 
 
 class Sent(BaseModel):
@@ -47,8 +48,16 @@ def _shallow(value: dict[str, Any]) -> dict[str, Any]:
 def _written(value: Any) -> Any:
     """Times are written as ISO 8601: a bare number could be seconds, milliseconds or days."""
     if isinstance(value, bool | int | float) or (isinstance(value, str) and _is_number(value)):
-        raise ValueError("write a time as ISO 8601, such as 2026-03-01T12:00:00Z")
-    return value
+        raise ValueError(ISO)
+    # Read here, because behind a validator of ours strict reading takes JSON's text for no time at all.
+    return _moment(value) if isinstance(value, str) else value
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip().upper())
+    except ValueError:
+        raise ValueError(ISO) from None
 
 
 def _is_number(text: str) -> bool:

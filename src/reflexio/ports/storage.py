@@ -61,7 +61,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Unlearned:
-    """A turn that is still to be learned from, with what its request says about it."""
+    """A turn to learn from, with what its request says about it."""
 
     turn: Interaction
     request: Request
@@ -144,6 +144,16 @@ class TurnFilter:
 
     user_id: str
     request_id: str | None = None
+    within: TimeRange = TimeRange()
+
+
+@dataclass(frozen=True)
+class TurnScope:
+    """Turns to learn from once more. What was published for evaluation alone is never among them."""
+
+    user_id: str | None = None
+    agent_version: str | None = None
+    source: str | None = None
     within: TimeRange = TimeRange()
 
 
@@ -236,16 +246,24 @@ class Interactions(Protocol):
         """A user's turns that are still to be learned from, oldest first."""
         ...
 
+    def users(self, where: TurnScope) -> list[str]:
+        """Who has turns in it, by name."""
+        ...
+
+    def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
+        """A user's turns in it, learned from or not, oldest first; with `last`, only so many of the newest."""
+        ...
+
+    def fresh(self, ids: Sequence[int]) -> set[int]:
+        """Those of them that nobody has learned from yet."""
+        ...
+
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
         """The turns that came before one, oldest first."""
         ...
 
     def mark_learned(self, ids: Sequence[int]) -> int:
         """These turns have been learned from; tells how many had not been."""
-        ...
-
-    def still_unlearned(self, ids: Sequence[int]) -> set[int]:
-        """Those of these turns that are there and that nobody has learned from."""
         ...
 
     def count_unlearned(self, request_id: str) -> int: ...

@@ -9,13 +9,15 @@ from starlette.middleware.cors import CORSMiddleware
 
 from reflexio.server import problems
 from reflexio.server.auth import Gate
+from reflexio.server.body import Handler, JsonRoute
 from reflexio.server.entry import Entry
 from reflexio.server.limits import Limiter
-from reflexio.server.routes import health, interactions, learnings, operations, searching, settings
+from reflexio.server.routes import generation, health, interactions, learnings, operations, searching, settings
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
+ROUTES = (health, interactions, learnings, operations, generation, searching, settings)
 
 
 def _install(app: FastAPI, house: Reflexio) -> None:
@@ -23,6 +25,13 @@ def _install(app: FastAPI, house: Reflexio) -> None:
     app.state.stopping = False
     app.state.gate = Gate(house.database, house.settings.api_key)
     app.state.limiter = Limiter(house.settings.rate_limits)
+
+
+def _straight() -> dict[tuple[str, str], Handler]:
+    """The routes that need nothing of the router, by method and path."""
+    routes = [route for module in ROUTES for route in module.router.routes]
+    plain = [route for route in routes if isinstance(route, JsonRoute) and route.is_plain]
+    return {(method, route.path): route.straight() for route in plain for method in route.methods or ()}
 
 
 def create_app(config: Settings) -> FastAPI:
@@ -43,12 +52,12 @@ def create_app(config: Settings) -> FastAPI:
         lifespan=lifespan,
         responses=problems.DOCUMENTED,
     )
-    app.add_middleware(Entry, max_body_bytes=config.max_body_bytes)
+    app.add_middleware(Entry, max_body_bytes=config.max_body_bytes, straight=_straight())
     if config.cors_origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
         )
     problems.install(app)
-    for module in (health, interactions, learnings, operations, searching, settings):
+    for module in ROUTES:
         app.include_router(module.router)
     return app

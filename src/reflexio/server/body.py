@@ -69,7 +69,7 @@ class JsonRoute(APIRoute):
     """A route whose body comes through our door."""
 
     def get_route_handler(self) -> Handler:
-        return self._straight() if self._is_plain() else self._by_fastapi()
+        return self.straight() if self.is_plain else self._by_fastapi()
 
     def _by_fastapi(self) -> Handler:
         handle = super().get_route_handler()
@@ -82,7 +82,8 @@ class JsonRoute(APIRoute):
 
         return through_the_door
 
-    def _is_plain(self) -> bool:
+    @property
+    def is_plain(self) -> bool:
         """Only a body and the request itself go in, and a model comes out."""
         needs = self.dependant
         others = (*needs.path_params, *needs.query_params, *needs.header_params, *needs.cookie_params)
@@ -90,7 +91,7 @@ class JsonRoute(APIRoute):
         models = [*body, self.response_model]
         return not others and not needs.dependencies and len(body) == 1 and all(map(_is_model, models))
 
-    def _straight(self) -> Handler:
+    def straight(self) -> Handler:
         """Parse, validate, call, write: what FastAPI does for such a route, in a quarter of its time."""
         (field,) = self.dependant.body_params
         name, request_name = field.name, str(self.dependant.request_param_name)

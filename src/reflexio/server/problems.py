@@ -141,6 +141,17 @@ async def _unexpected(request: Request, error: Exception) -> Response:
     return problem(500, detail, request_id=_request_id(request), headers=stamp)
 
 
+async def answer(request: Request, error: Exception) -> Response:
+    """The answer to an error that one of our own rooms raised."""
+    match error:
+        case errors.ReflexioError():
+            return await _ours(request, error)
+        case RequestValidationError():
+            return await _invalid(request, error)
+        case _:
+            return await _http(request, error)
+
+
 def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.ReflexioError, _ours)
     app.add_exception_handler(RequestValidationError, _invalid)

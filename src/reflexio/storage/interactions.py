@@ -15,7 +15,7 @@ from reflexio.models.interaction import (
     UserActionType,
 )
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter, Unlearned
+from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter, TurnScope, Unlearned
 from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, in_parts, listing
 from reflexio.storage.schema import interactions, requests
@@ -96,12 +96,37 @@ class SqlInteractions:
         query = select(*COLUMNS).where(*self._mine(user_id), ~interactions.c.is_learned)
         if request_id is not None:
             query = query.where(interactions.c.request_id == request_id)
-        turns = [read_row(row) for row in self._connection.execute(query.order_by(interactions.c.id).limit(limit))]
-        asked = {turn.request_id for turn in turns}
-        mine = requests.c.org_id == self._org, requests.c.request_id.in_(asked)
-        found = self._connection.execute(select(*(requests.c[name] for name in Request.model_fields)).where(*mine))
-        known = {row.request_id: Request.model_construct(**row._mapping) for row in found}
+        rows = self._connection.execute(query.order_by(interactions.c.id).limit(limit))
+        return self._with_requests([read_row(row) for row in rows])
+
+    def _with_requests(self, turns: Sequence[Interaction]) -> list[Unlearned]:
+        columns = [requests.c[name] for name in Request.model_fields]
+        known: dict[str, Request] = {}
+        for some in in_parts(sorted({turn.request_id for turn in turns})):
+            mine = requests.c.org_id == self._org, requests.c.request_id.in_(some)
+            for row in self._connection.execute(select(*columns).where(*mine)):
+                known[row.request_id] = Request.model_construct(**row._mapping)
         return [Unlearned(turn, known[turn.request_id]) for turn in turns if turn.request_id in known]
+
+    def _in_scope(self, where: TurnScope, user_id: str | None) -> list[ColumnElement[bool]]:
+        asked = [*self._mine(user_id), *during(interactions.c.created_at, where.within), ~requests.c.evaluation_only]
+        asked += [requests.c.org_id == interactions.c.org_id, requests.c.request_id == interactions.c.request_id]
+        named = {requests.c.agent_version: where.agent_version, requests.c.source: where.source}
+        return [*asked, *(column == value for column, value in named.items() if value is not None)]
+
+    def users(self, where: TurnScope) -> list[str]:
+        query = select(interactions.c.user_id).distinct().where(*self._in_scope(where, where.user_id))
+        return list(self._connection.execute(query.order_by(interactions.c.user_id)).scalars())
+
+    def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
+        query = select(*COLUMNS).where(*self._in_scope(where, user_id)).order_by(interactions.c.id.desc())
+        rows = self._connection.execute(query.limit(last)).all()
+        return self._with_requests([read_row(row) for row in reversed(rows)])
+
+    def fresh(self, ids: Sequence[int]) -> set[int]:
+        query = select(interactions.c.id).where(*self._mine(None), ~interactions.c.is_learned)
+        found = (self._connection.execute(query.where(interactions.c.id.in_(some))) for some in in_parts(ids))
+        return {row for rows in found for row in rows.scalars()}
 
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
         query = select(*COLUMNS).where(*self._mine(user_id), interactions.c.id < turn_id)
@@ -112,10 +137,6 @@ class SqlInteractions:
         these = interactions.c.id.in_(ids) & ~interactions.c.is_learned
         change = update(interactions).where(*self._mine(None), these).values(is_learned=True)
         return self._connection.execute(change).rowcount
-
-    def still_unlearned(self, ids: Sequence[int]) -> set[int]:
-        query = select(interactions.c.id).where(*self._mine(None), interactions.c.id.in_(ids))
-        return set(self._connection.execute(query.where(~interactions.c.is_learned)).scalars())
 
     def count_unlearned(self, request_id: str) -> int:
         mine = *self._mine(None), interactions.c.request_id == request_id, ~interactions.c.is_learned

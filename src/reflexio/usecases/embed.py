@@ -16,7 +16,7 @@ from reflexio.ports.storage import Database, Unembedded
 log = logging.getLogger("reflexio.embed")
 
 BATCH, BUSY_BATCH = 32, 4
-TURNS_AT_ONCE = 500
+TURNS_AT_ONCE = 100
 IDLE = 0.2
 """Seconds between looks at an empty queue."""
 LONGEST_PAUSE = 60.0
@@ -25,7 +25,7 @@ LONGEST_PAUSE = 60.0
 class Traffic:
     """Whether somebody is calling just now."""
 
-    QUIET, LONGEST_WAIT = 0.25, 1.0
+    QUIET, LONGEST_WAIT = 0.25, 2.0
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic

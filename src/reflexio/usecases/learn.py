@@ -71,7 +71,7 @@ class Classroom:
         except ReflexioError as error:
             await fail(task, store, self.clock, error)
             if isinstance(error, ProviderRefused):
-                await self._stall(store, config, error)
+                await self.refused(store, error)
             raise
         await self._resume(store)
         return dict(counts)
@@ -82,7 +82,9 @@ class Classroom:
         except InvalidRequest as error:  # a model that cannot be: windows wait until the configuration is mended
             raise ProviderRefused(str(error), reason="auth") from error
 
-    async def _stall(self, store: Store, config: Config, error: ProviderRefused) -> None:
+    async def refused(self, store: Store, error: ProviderRefused) -> None:
+        """Learning waits until the key or the bill is in order."""
+        config = await store.read(stored)
         now = self.clock.now()
         times = self._refused[store.org_id].times + 1 if store.org_id in self._refused else 0
         pause = min(LONGEST_PROBE, BACKOFF * 2 ** min(times, 10))
@@ -219,9 +221,12 @@ class Classroom:
         return answer.model_copy(update={**done, **_shown(counts)})
 
     async def _ended(self, task: Task) -> Job:
-        lane = _lane(task.org_id, task.user_id)
-        await self.work.enqueue(WORKFLOW, task.key, task.json(), lane=lane)
+        await self.enqueue(task)
         return await self.work.wait(task.key)
+
+    async def enqueue(self, task: Task) -> None:
+        """Behind all else that is to be learned of this user."""
+        await self.work.enqueue(WORKFLOW, task.key, task.json(), lane=_lane(task.org_id, task.user_id))
 
 
 def _task(org_id: str, user_id: str, due: Plan, *, attempt: int) -> Task:

@@ -18,6 +18,8 @@ KEPT = 20
 """Operations of a service that can still be looked at."""
 SHOWN = 1000
 """Users that an answer names: the last ones. The counts are of all."""
+FOLLOWED = 20
+"""Users that each piece of live news names. There is news for every user, so that it must stay small."""
 
 
 def begin(
@@ -116,9 +118,9 @@ def latest(tx: Tx, service_name: str) -> Operation | None:
     return tx.operations.latest(service_name)
 
 
-def told(tx: Tx, operation: Operation, now: int) -> OperationStatusInfo:
+def told(tx: Tx, operation: Operation, now: int, *, users: int = SHOWN) -> OperationStatusInfo:
     """An operation as a caller sees it, with the users it was through with last."""
-    return OperationStatusInfo.of(operation.seen(now), tx.operations.outcomes(operation.id, SHOWN))
+    return OperationStatusInfo.of(operation.seen(now), tx.operations.outcomes(operation.id, users))
 
 
 async def follow(
@@ -131,7 +133,7 @@ async def follow(
 
     def look(tx: Tx) -> OperationStatusInfo | None:
         operation = tx.operations.get(operation_id)
-        return told(tx, operation, clock.now()) if operation else None
+        return told(tx, operation, clock.now(), users=FOLLOWED) if operation else None
 
     seen = None
     while (now := await store.read(look)) is not None:

@@ -197,6 +197,14 @@ async def test_what_is_told_stays_small_however_many_users_there_are(store: Stor
     assert found.processed_users == operations.SHOWN + 5
     assert found.processed_user_ids == [f"user {number}" for number in range(5, operations.SHOWN + 5)]
 
+    async def stop() -> bool:
+        return False
+
+    (news,) = [each async for each in operations.follow(store, Clock(100), "a", stop)]
+    assert news is not None
+    assert news.processed_users == operations.SHOWN + 5
+    assert news.processed_user_ids == found.processed_user_ids[-operations.FOLLOWED :]
+
 
 async def test_an_erased_user_is_named_no_more_and_still_counted(store: Store) -> None:
     await store.write(begin())

@@ -1,5 +1,6 @@
 """The asynchronous client. The synchronous one in `reflexio.client.sync` is generated from this folder."""
 
+from reflexio.client.aio.generation import GenerationCalls
 from reflexio.client.aio.interactions import InteractionCalls
 from reflexio.client.aio.learnings import LearningCalls
 from reflexio.client.aio.operations import OperationCalls
@@ -10,7 +11,7 @@ from reflexio.client.aio.settings import SettingCalls
 __all__ = ["AsyncReflexioClient", "SessionClient"]
 
 
-class AsyncReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, OperationCalls):
+class AsyncReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

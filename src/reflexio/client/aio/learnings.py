@@ -35,6 +35,7 @@ from reflexio.models.profile import (
     UpdateResponse,
     UpdateUserProfileRequest,
 )
+from reflexio.models.provenance import GetLearningProvenanceRequest, LearningProvenanceResponse
 from reflexio.models.status import PlaybookStatus, Status
 
 PROFILES, AGENT = ("profiles",), ("agent_playbooks",)
@@ -354,3 +355,11 @@ class LearningCalls(Calls):
     async def delete_all_playbooks(self) -> BulkDeleteResponse:
         """Deletes all user playbooks and agent playbooks of the organisation."""
         return await self._delete_many("/api/delete_all_playbooks", None, AGENT)
+
+    async def get_provenance(self, kind: str, id: str | int) -> LearningProvenanceResponse:  # noqa: A002  its public name
+        """Why a learning is there: the turns it came from, who learned it, what it replaced, what happened to it.
+
+        `kind` is `profile`, `user_playbook` or `agent_playbook`. Raises NotFound when there is none.
+        """
+        which = build(GetLearningProvenanceRequest, {"kind": kind, "id": str(id)})
+        return await self._call("POST", "/api/get_learning_provenance", LearningProvenanceResponse, which)

@@ -1,6 +1,7 @@
 # Generated from client/aio/__init__.py by scripts/make_sync_client.py. Change that file and run `make format`.
 """The synchronous client."""
 
+from reflexio.client.sync.generation import GenerationCalls
 from reflexio.client.sync.interactions import InteractionCalls
 from reflexio.client.sync.learnings import LearningCalls
 from reflexio.client.sync.operations import OperationCalls
@@ -11,7 +12,7 @@ from reflexio.client.sync.settings import SettingCalls
 __all__ = ["ReflexioClient", "SessionClient"]
 
 
-class ReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, OperationCalls):
+class ReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

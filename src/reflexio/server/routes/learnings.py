@@ -36,12 +36,13 @@ from reflexio.models.profile import (
     UpdateUserProfileRequest,
     UserProfile,
 )
+from reflexio.models.provenance import GetLearningProvenanceRequest, LearningProvenanceResponse
 from reflexio.models.shape import Moment, Source
 from reflexio.models.status import WireStatus
 from reflexio.ports.storage import LearningFilter
 from reflexio.server.body import JsonRoute
 from reflexio.server.parts import house, store
-from reflexio.usecases import learnings, review
+from reflexio.usecases import learnings, provenance, review
 
 router = APIRouter(prefix="/api", tags=["learnings"], route_class=JsonRoute)
 
@@ -226,3 +227,12 @@ async def delete_all_playbooks(request: Request) -> BulkDeleteResponse:
     """Deletes all user playbooks and agent playbooks of the organisation."""
     both = LearningFilter(Kind.USER_PLAYBOOK), LearningFilter(Kind.AGENT_PLAYBOOK)
     return await learnings.delete_many(store(request), *both)
+
+
+@router.post("/get_learning_provenance", response_model_exclude_none=True)
+async def get_learning_provenance(request: Request, asked: GetLearningProvenanceRequest) -> LearningProvenanceResponse:
+    """Why a learning is there: the turns it came from, who learned it, what it replaced, what happened to it.
+
+    A 404 when there is none. `provenance_status` is `exact` when every turn that it cites is still stored.
+    """
+    return await provenance.provenance(store(request), asked)

@@ -152,8 +152,8 @@ class EventStream(StreamingResponse):
 async def operation_events(request: Request, operation_id: str) -> EventStream:
     """How far an operation is, as server-sent events: one `progress` event now and one after each change.
 
-    The data of each is an `OperationStatusInfo`. The stream ends by itself after the one that tells the end. A 404
-    when there is no such operation.
+    The data of each is an `OperationStatusInfo` that names the last 20 users. The stream ends by itself after the one
+    that tells the end. A 404 when there is no such operation.
     """
     here = store(request)
     await here.read(lambda tx: operations.get(tx, operation_id))

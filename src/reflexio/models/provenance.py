@@ -1,0 +1,67 @@
+"""Why a learning is there: the turns it came from, who learned it, and what it replaced."""
+
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints
+
+from reflexio.models.interaction import Interaction
+from reflexio.models.learning import Kind
+from reflexio.models.playbook import UserPlaybook
+from reflexio.models.shape import Answered, Sent
+from reflexio.models.status import Status
+
+ProvenanceStatus = Literal["exact", "best_effort", "unavailable"]
+LearningId = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)]
+
+
+class GetLearningProvenanceRequest(Sent):
+    """Which learning."""
+
+    kind: Kind
+    id: LearningId
+
+
+class LineageEntry(Answered):
+    """Something that happened to it."""
+
+    op: str
+    at: int
+    actor: str = ""
+    reason: str = ""
+    from_status: str = ""
+    to_status: str = ""
+
+
+class Replaced(Answered):
+    """A learning whose place it took."""
+
+    id: str
+    content: str
+    status: Status
+    modified_at: int
+
+
+class SourceUserPlaybook(Answered):
+    """A user playbook that an agent playbook was made of, and the turns behind it."""
+
+    user_playbook: UserPlaybook
+    interactions: list[Interaction] = []
+    source_interaction_ids: list[int] = []
+
+
+class LearningProvenanceResponse(Answered):
+    """Where a learning comes from."""
+
+    success: bool = True
+    target_kind: Kind
+    target_id: str
+    provenance_status: ProvenanceStatus = "unavailable"
+    trigger_request_id: str | None = None
+    interactions: list[Interaction] = []
+    source_user_playbooks: list[SourceUserPlaybook] = []
+    source_span: str | None = None
+    learner: str | None = None
+    fingerprint: str | None = None
+    replaced: list[Replaced] = []
+    events: list[LineageEntry] = []
+    msg: str | None = None
