@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def attentive(asked: Asked) -> Answer:
 
 def _heads(case: str) -> Iterator[str]:
     lines = case.splitlines()
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         if QUOTE in line and "context" not in before:
             yield before
 
