@@ -238,7 +238,9 @@ def test_killed_after_the_first_call_that_call_is_not_paid_again(serve: Serve, m
     model.answers.append(found(profile()))
     with ReflexioClient(url_endpoint=server.url, retries=0) as client:
         say(client)
-        model.answers.extend([found(profile("The user is a vegetarian of ten years.")), Late(60, decided("drop"))])
+        model.answers.extend(
+            [found(profile("The user is a vegetarian of ten years.", turn=2)), Late(60, decided("drop"))]
+        )
         model.otherwise = decided("merge", 1)
         answer = say(client, FACT, "And?", wait_for_response=False, session_finished=True)
         eventually(lambda: model.calls == 3)
