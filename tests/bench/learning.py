@@ -15,6 +15,7 @@ from tests.bench.report import Figure, milliseconds
 from tests.scripted_model import Answer, Asked, ScriptedModel, scripted_model
 
 WAITED, USERS, WINDOWS, CONCURRENCY, SLOW = 40, 64, 200, 8, 0.2
+PATIENCE = 120
 QUOTE = "always check with the neighbours first"
 TALK = [
     {"role": "User", "content": f"My parcel {number} is marked delivered, but there is nothing here."}
@@ -123,6 +124,7 @@ async def _published(url: str, users: int) -> float:
         sent = [client.publish_interaction(f"user-{number}", WINDOW) for number in range(users)]
         waiting = [str(answer.request_id) for answer in await asyncio.gather(*sent)]
         while waiting:
+            assert time.perf_counter() - began < PATIENCE, f"{len(waiting)} windows were not learned"
             if await client.get_learning_status(waiting[-1]) == "done":
                 waiting.pop()
             else:

@@ -167,7 +167,7 @@ class Classroom:
                 log.warning("a window of %s failed: %s", lane, job.error)
                 await self._account_for(task, attempts, job)
         except ReflexioError as error:
-            log.warning("a window of %s waits: %s", lane, error)
+            log.info("a window of %s waits: %s", lane, error)
         finally:
             self._let_go(lane)
 
