@@ -1,6 +1,7 @@
 """The composition root: Settings in, a running Reflexio out. The only file that names backends."""
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -9,13 +10,12 @@ from typing import Any
 from reflexio.errors import StorageTaken
 from reflexio.learning.workflow import School
 from reflexio.models.config import APIKeyConfig, Config
-from reflexio.ports.chat import Chat
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
-from reflexio.providers.chat.resolve import Address, Key
+from reflexio.providers.chat.resolve import Key
 from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
 from reflexio.usecases.embed import Traffic, keep_embedding
@@ -124,34 +124,31 @@ def choose_work(settings: Settings) -> Work:
 
 def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[Config], School]:
     """Who learns for an organisation: the model that it or the server names, else the learner without one."""
-    from reflexio.learners.local.learner import LocalLearner
-
-    local, chats = LocalLearner(embedder), Chats(settings)
+    known: dict[str, Learner] = {}
 
     def school(config: Config) -> School:
-        name = model_name(settings, config)
-        return School(chats.learner(name, config) if name else local, embedder, clock)
+        # A learner keeps its connections; another configuration of models or keys makes another one.
+        models = f"{config.llm_config!r} {provider_keys(settings, config)!r} {model_name(settings, config)}"
+        secret = "".join(key.api_key for key in provider_keys(settings, config).values())
+        which = hashlib.sha256(f"{models} {secret}".encode()).hexdigest()
+        if which not in known:
+            known[which] = choose_learner(settings, config, embedder)
+        return School(known[which], embedder, clock)
 
     return school
 
 
-class Chats:
-    """Models in use. Each is opened once: its connections are kept."""
+def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Learner:
+    name = model_name(settings, config)
+    if not name:
+        from reflexio.learners.local.learner import LocalLearner
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._open: dict[Address, Chat] = {}
+        return LocalLearner(embedder)
+    from reflexio.learners.llm.learner import LlmLearner
+    from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, resolve
 
-    def learner(self, name: str, config: Config) -> Learner:
-        from reflexio.learners.llm.learner import LlmLearner
-        from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, address, resolve
-
-        wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
-        keys, timeout = provider_keys(self._settings, config), wanted or TIMEOUT_SECONDS
-        at = address(name, keys=keys, timeout=timeout)
-        if at not in self._open:
-            self._open[at] = resolve(name, keys=keys, timeout=timeout)
-        return LlmLearner(self._open[at])
+    wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
+    return LlmLearner(resolve(name, keys=provider_keys(settings, config), timeout=wanted or TIMEOUT_SECONDS))
 
 
 def model_name(settings: Settings, config: Config) -> str:

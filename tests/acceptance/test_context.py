@@ -23,7 +23,9 @@ def taught(client: ReflexioClient) -> dict[str, str]:
     ]
     shared = client.add_agent_playbooks(everybody).ids
     eventually(lambda: len(client.search_user_profiles("ann", "x", search_mode="vector").user_profiles) == 2)
-    eventually(lambda: len(client.search_agent_playbooks("x", search_mode="vector").agent_playbooks) == 1)
+    every = ["approved", "pending", "rejected"]
+    found: dict[str, Any] = {"search_mode": "vector", "playbook_status_filter": every}
+    eventually(lambda: len(client.search_agent_playbooks("x", **found).agent_playbooks) == 3)
     return {"lamp": ids[0], "violin": ids[1], "own": playbook, "approved": shared[0], "pending": shared[1]}
 
 

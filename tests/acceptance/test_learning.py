@@ -110,7 +110,7 @@ def test_an_expert_answer_teaches_what_it_adds_and_other_turns_are_mined_too(cli
 def test_evidence_stands_in_the_turns_it_names(client: ReflexioClient) -> None:
     client.publish_interaction("ann", turns("Hi", "Hello", ORDER, "Done.", FACT), wait_for_response=True)
     said = {each.interaction_id: each.content for each in client.get_interactions("ann").interactions}
-    learned = [*rules(client, "ann"), *facts(client, "ann")]
+    learned: list[UserPlaybook | UserProfile] = [*rules(client, "ann"), *facts(client, "ann")]
     assert len(learned) == 2
     for each in learned:
         source = " ".join(said[turn] for turn in each.source_interaction_ids)
@@ -205,7 +205,7 @@ def test_types_learn_from_their_sources_only_and_manual_ones_not_by_themselves(c
 
 
 def test_turns_with_only_tools_or_pictures_are_learned_without_harm(client: ReflexioClient) -> None:
-    said = [
+    said: list[dict[str, Any]] = [
         {"role": "User", "interacted_image_url": "https://example.com/a.png"},
         {"role": "Agent", "tools_used": [{"tool_name": "look", "tool_data": {"id": 1}, "status": "ok"}]},
     ]

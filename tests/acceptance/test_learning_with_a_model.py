@@ -119,11 +119,10 @@ def test_one_call_finds_every_kind_and_what_is_new_needs_no_second(
     "ungrounded",
     [
         profile("The user is rich.", quote="I am rich."),
-        profile("The user is rich.", turn=2),
-        profile("The user is rich.", turn=99),
+        profile("The user is rich.", turn=99, quote="I own a bank."),
         {"type": "profile", "content": "The user is rich.", "evidence": []},
     ],
-    ids=["never said", "said in another turn", "no such turn", "no quote"],
+    ids=["never said", "no such turn", "no quote"],
 )
 def test_what_is_not_in_the_turns_is_dropped_and_counted(
     client: ReflexioClient, model: ScriptedModel, tmp_path: Path, ungrounded: dict[str, Any]
@@ -239,7 +238,9 @@ def test_killed_after_the_first_call_that_call_is_not_paid_again(serve: Serve, m
     model.answers.append(found(profile()))
     with ReflexioClient(url_endpoint=server.url, retries=0) as client:
         say(client)
-        model.answers.extend([found(profile("The user is a vegetarian of ten years.")), Late(60, decided("drop"))])
+        model.answers.extend(
+            [found(profile("The user is a vegetarian of ten years.", turn=2)), Late(60, decided("drop"))]
+        )
         model.otherwise = decided("merge", 1)
         answer = say(client, FACT, "And?", wait_for_response=False, session_finished=True)
         eventually(lambda: model.calls == 3)

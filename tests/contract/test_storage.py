@@ -330,3 +330,27 @@ async def test_a_scope_reaches_no_other_organisation(database: Database) -> None
     assert await scoped(database.of("ours"), TurnScope(source="mail")) == {}
     (theirs,) = await database.of("theirs").read(lambda tx: tx.interactions.within(TurnScope(), "bob"))
     assert await database.of("ours").read(lambda tx: tx.interactions.fresh([theirs.turn.interaction_id])) == set()
+
+
+async def test_the_backlog_is_walked_page_after_page(database: Database) -> None:
+    places = [(org, user) for org in ("one", "two") for user in ("ann", "bob", "cid")]
+    for org, user in places:
+        await database.of(org).write(lambda tx, user=user: tx.users.mark_unlearned(user, 100))  # type: ignore[misc]
+    seen, after = [], None
+    while page := await database.backlog(2, after=after):
+        assert len(page) <= 2
+        after = page[-1]
+        seen += [(each.org_id, each.user_id) for each in page]
+    assert seen == places
+
+
+async def test_waking_ends_the_pause_and_keeps_the_number_of_tries(store: Store) -> None:
+    def act(tx: Tx) -> None:
+        tx.users.mark_unlearned("ann", 100)
+        tx.users.postpone("ann", 900, "no")
+        tx.users.wake()
+
+    await store.write(act)
+    waiting = await store.read(lambda tx: tx.users.waiting("ann"))
+    assert waiting is not None
+    assert (waiting.retry_at, waiting.attempts) == (0, 1)

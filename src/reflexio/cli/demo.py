@@ -1,4 +1,4 @@
-"""The demo: a real server on a real port, four customers, and what remains of their conversations."""
+"""The demo: a real server on a real port, four customers, and what was learned from their conversations."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,8 @@ def demo() -> None:
         console.print("[bold]Reflexio[/bold] starts on an embedded database, without a model and without a key …")
         with running_server(Path(folder)) as url, ReflexioClient(url_endpoint=url, api_key="none") as client:
             _publish(client, console)
-            _show(client, console)
+            _show_turns(client, console)
+            _show_learnings(client, console)
             console.print("\n[bold]make serve[/bold] starts a server to keep; its API can be tried at /docs.")
             console.print("The demo is over; its server and its folder are gone.")
 
@@ -26,15 +27,15 @@ def demo() -> None:
 def _publish(client: ReflexioClient, console: Console) -> None:
     turns = sum(len(said) for _, _, said in CONVERSATIONS)
     with Progress(console=console) as progress:
-        bar = progress.add_task("Publishing conversations", total=turns)
+        bar = progress.add_task("Publishing conversations, and learning from them", total=turns)
         for user, session, said in CONVERSATIONS:
             client.publish_interaction(
-                user, said, session_id=session, source="demo", agent_version="shop-1", session_finished=True
+                user, said, session_id=session, source="demo", agent_version="shop-1", wait_for_response=True
             )
             progress.advance(bar, len(said))
 
 
-def _show(client: ReflexioClient, console: Console) -> None:
+def _show_turns(client: ReflexioClient, console: Console) -> None:
     table = Table(title="Stored", title_justify="left")
     for column, style in (("user", "cyan"), ("session", "magenta"), ("turns", "green"), ("the last word", "")):
         table.add_column(column, style=style)
@@ -43,4 +44,16 @@ def _show(client: ReflexioClient, console: Console) -> None:
             last = stored.interactions[-1]
             words = last.expert_content or last.content
             table.add_row(stored.request.user_id, session.session_id, str(len(stored.interactions)), words)
+    console.print(table)
+
+
+def _show_learnings(client: ReflexioClient, console: Console) -> None:
+    table = Table(title="Learned, by rules and without a model", title_justify="left", show_lines=True)
+    for column, style in (("user", "cyan"), ("kind", "magenta"), ("what", "green"), ("the words it comes from", "")):
+        table.add_column(column, style=style)
+    for user in dict.fromkeys(user for user, _, _ in CONVERSATIONS):
+        for fact in client.get_profiles(user).user_profiles:
+            table.add_row(user, "profile", fact.content, fact.source_span)
+        for rule in client.get_user_playbooks(user_id=user).user_playbooks:
+            table.add_row(user, "playbook", f"{rule.trigger}: {rule.content}", rule.source_span)
     console.print(table)

@@ -28,7 +28,7 @@ class Plan:
 
 
 def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: int) -> bool:
-    """Enough has gathered, a session is over, or it has been quiet for a while.
+    """Enough has gathered, a session is over, it has been quiet for a while, or it was due before and failed.
 
     A time that lies far ahead was told by a clock that has been set back since, and holds nobody up.
     """
@@ -36,7 +36,8 @@ def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: in
         return False
     quiet = config.extraction_idle_timeout_seconds
     return (
-        len(turns) >= config.stride_size
+        waiting.attempts > 0
+        or len(turns) >= config.stride_size
         or any(each.request.session_finished or each.request.force_extraction for each in turns)
         or (quiet > 0 and abs(now - waiting.published_at) >= quiet)
     )

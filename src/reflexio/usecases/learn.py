@@ -71,7 +71,7 @@ class Classroom:
         except ReflexioError as error:
             await fail(task, store, self.clock, error)
             if isinstance(error, ProviderRefused):
-                await self.refused(store, config, error)
+                await self.refused(store, error)
             raise
         await self._resume(store)
         return dict(counts)
@@ -82,8 +82,9 @@ class Classroom:
         except InvalidRequest as error:  # a model that cannot be: windows wait until the configuration is mended
             raise ProviderRefused(str(error), reason="auth") from error
 
-    async def refused(self, store: Store, config: Config, error: ProviderRefused) -> None:
+    async def refused(self, store: Store, error: ProviderRefused) -> None:
         """Learning waits until the key or the bill is in order."""
+        config = await store.read(stored)
         now = self.clock.now()
         times = self._refused[store.org_id].times + 1 if store.org_id in self._refused else 0
         pause = min(LONGEST_PROBE, BACKOFF * 2 ** min(times, 10))
@@ -167,7 +168,7 @@ class Classroom:
                 log.warning("a window of %s failed: %s", lane, job.error)
                 await self._account_for(task, attempts, job)
         except ReflexioError as error:
-            log.warning("a window of %s waits: %s", lane, error)
+            log.info("a window of %s waits: %s", lane, error)
         finally:
             self._let_go(lane)
 
@@ -210,8 +211,7 @@ class Classroom:
             if not await store.read(lambda tx: allowed(tx, stored(tx), self.clock.now())):
                 return answer.model_copy(update={"learning_reason": BUDGET, **_shown(counts)})
             task = _task(store.org_id, user_id, each, attempt=attempts)
-            await self.enqueue(task)
-            job = await self.work.wait(task.key)
+            job = await self._ended(task)
             if job.state != "done":
                 await self._account_for(task, attempts, job)
                 told = {"learning_status": "failed", "learning_reason": job.error or job.state}
@@ -220,6 +220,10 @@ class Classroom:
                 counts[name] = counts.get(name, 0) + int(count)
         done = {"learning_status": "done", "learning_reason": "covered"}
         return answer.model_copy(update={**done, **_shown(counts)})
+
+    async def _ended(self, task: Task) -> Job:
+        await self.enqueue(task)
+        return await self.work.wait(task.key)
 
     async def enqueue(self, task: Task) -> None:
         """Behind all else that is to be learned of this user."""

@@ -71,3 +71,9 @@ async def test_a_kind_without_types_takes_nothing() -> None:
     assert [each.kind for each in await learned(turns, config=Config(profile_extractor_configs=[]))] == [
         Kind.USER_PLAYBOOK
     ]
+
+
+async def test_a_request_to_forget_is_filed_when_only_one_kind_has_a_choice() -> None:
+    config = Config(playbook_configs=SHOP.playbook_configs)
+    found = await learned(talk("Please forget that I am vegetarian."), config=config, embedder=ScriptedEmbedder())
+    assert {each.kind for each in found if each.forget} == {Kind.PROFILE, Kind.USER_PLAYBOOK}

@@ -1,0 +1,294 @@
+"""When learning happens, and what becomes of windows that fail, with a clock and a learner of the test's own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from reflexio.engine.inline import InlineWork
+from reflexio.errors import ProviderRefused, ProviderUnavailable, ReflexioError, UnreadableAnswer
+from reflexio.learning.workflow import LONGEST_PROBE, MOST_ATTEMPTS, School
+from reflexio.models.config import Config
+from reflexio.models.interaction import PublishRequest, PublishResponse
+from reflexio.models.learned import Candidate, Consolidation, Decision, Extraction, Neighbourhood, Quote, Window
+from reflexio.models.learning import Kind
+from reflexio.models.paging import Page
+from reflexio.ports.storage import LearningFilter, Store
+from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
+from reflexio.usecases import configure, learn, publish, stall
+from reflexio.usecases.learn import Classroom
+from tests.builders import turns
+
+START = 1_000_000
+UNREADABLE = UnreadableAnswer("not JSON")
+
+
+@dataclass
+class HandClock:
+    at: int = START
+
+    def now(self) -> int:
+        return self.at
+
+
+@dataclass
+class Pupil:
+    """Learns every new turn as a fact, unless told to fail."""
+
+    errors: list[Exception] = field(default_factory=list)
+    always: Exception | None = None
+    seen: list[Window] = field(default_factory=list)
+    name: str = "pupil"
+    fingerprint: str = "f"
+
+    async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
+        self.seen.append(window)
+        if self.errors:
+            raise self.errors.pop(0)
+        if self.always:
+            raise self.always
+        new = [turn for turn in window.turns if turn.is_new]
+        return Extraction(
+            tuple(Candidate(Kind.PROFILE, "profile", t.content, evidence=(Quote(t.id, t.content),)) for t in new)
+        )
+
+    async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
+        return Consolidation(tuple(Decision("add") for _ in questions))
+
+    def said(self) -> list[list[str]]:
+        """The new turns of each window that was read."""
+        return [[turn.content for turn in each.turns if turn.is_new] for each in self.seen]
+
+
+class Room:
+    """A classroom on a database of its own."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self.database, self.clock, self.pupil = database, HandClock(), Pupil()
+        self.work = InlineWork(concurrency=4, clock=self.clock)
+        school = School(self.pupil, ScriptedEmbedder(), self.clock)
+        self.classroom = Classroom(database, self.work, self.clock, lambda config: school)
+        self.classroom.register()
+        self.classroom.open.set()
+
+    @property
+    def store(self) -> Store:
+        return self.database.of("org")
+
+    async def say(self, *said: str, user: str = "ann", org: str = "org", **more: object) -> PublishResponse:
+        wanted = PublishRequest.model_validate(
+            {"user_id": user, "interaction_data_list": turns(*said), "session_id": "s", **more}
+        )
+        return await publish.publish(self.database, self.database.of(org), self.clock, wanted)
+
+    async def configure(self, **changes: object) -> None:
+        await configure.change(self.store, self.clock, changes)
+
+    async def look(self) -> int:
+        """One look at who waits, and all that it begins."""
+        begun = await self.classroom.learn_waiting()
+        while self.classroom._watching:
+            await asyncio.gather(*self.classroom._watching)
+        return begun
+
+    async def learned(self, user: str = "ann") -> list[str]:
+        where = LearningFilter(Kind.PROFILE, user_id=user)
+        found = await self.store.read(lambda tx: tx.learnings.page(where, Page(1000)))
+        return sorted(row.content for row in found.rows)
+
+    async def status(self, answer: PublishResponse) -> tuple[str, str | None]:
+        told = await publish.learning_status(self.store, self.clock, answer.request_id or "")
+        return told.status, told.reason
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    database = open_sqlite(tmp_path / "reflexio.db")
+    room = Room(database)
+    await room.work.start()
+    yield room
+    await room.work.close()
+    await database.close()
+
+
+async def test_nothing_is_due_before_a_stride_the_end_of_a_session_or_a_quiet_minute(room: Room) -> None:
+    await room.say("one", "two")
+    assert await room.look() == 0
+    room.clock.at += 59
+    assert await room.look() == 0
+    room.clock.at += 1
+    assert await room.look() == 1
+    assert room.pupil.said() == [["one", "two"]]
+    assert await room.look() == 0
+
+
+async def test_a_stride_is_enough_and_earlier_turns_are_context(room: Room) -> None:
+    await room.configure(window_size=4, stride_size=2)
+    for said in (("one", "two"), ("three", "four")):
+        await room.say(*said)
+        assert await room.look() == 1
+    assert [turn.content for turn in room.pupil.seen[1].turns] == ["one", "two", "three", "four"]
+    assert room.pupil.said() == [["one", "two"], ["three", "four"]]
+
+
+async def test_a_clock_that_was_set_back_holds_nobody_up(room: Room) -> None:
+    await room.say("one")
+    room.pupil.errors.append(ProviderUnavailable("busy"))
+    room.clock.at += 60
+    await room.look()
+    room.clock.at -= 86_400
+    assert await room.look() == 1
+    assert await room.learned() == ["one"]
+
+
+@pytest.mark.parametrize("error", [UNREADABLE, ProviderUnavailable("busy"), KeyError("a defect")])
+async def test_a_window_that_failed_is_tried_again_later(room: Room, error: Exception) -> None:
+    answer = await room.say("one", session_finished=True)
+    room.pupil.errors.append(error)
+    assert await room.look() == 1
+    assert await room.status(answer) == ("pending", "retrying")
+    assert await room.look() == 0
+    room.clock.at += 2
+    assert await room.look() == 1
+    assert await room.status(answer) == ("done", "covered")
+    assert await room.learned() == ["one"]
+
+
+@pytest.mark.parametrize("error", [UNREADABLE, KeyError("a defect")])
+async def test_a_window_that_never_succeeds_is_set_aside_and_the_next_one_is_learned(
+    room: Room, error: Exception
+) -> None:
+    first = await room.say("one", session_finished=True)
+    room.pupil.always = error
+    for _ in range(MOST_ATTEMPTS):
+        assert await room.look() == 1
+        room.clock.at += 300
+    status, reason = await room.status(first)
+    assert status == "failed"
+    assert str(error.args[0]) in str(reason) or str(error) in str(reason)
+    room.pupil.always = None
+    second = await room.say("two", session_finished=True)
+    assert await room.look() == 1
+    assert (await room.status(second))[0] == "done"
+    assert await room.learned() == ["two"]
+    assert len(room.pupil.seen) == MOST_ATTEMPTS + 1
+
+
+async def test_outages_do_not_count_towards_setting_aside(room: Room) -> None:
+    answer = await room.say("one", session_finished=True)
+    room.pupil.errors = [*[ProviderUnavailable("busy")] * (MOST_ATTEMPTS + 3), UNREADABLE]
+    for _ in range(MOST_ATTEMPTS + 4):
+        assert await room.look() == 1
+        room.clock.at += 300
+    assert (await room.status(answer))[0] == "pending"
+    await room.look()
+    assert await room.learned() == ["one"]
+
+
+async def test_a_stall_is_probed_by_one_window_with_growing_pauses(room: Room) -> None:
+    room.pupil.always = ProviderRefused("no", reason="auth")
+    for user in ("ann", "bob", "cid"):
+        await room.say("one", user=user, session_finished=True)
+    await room.look()
+    assert await room.store.read(stall.state)
+    asked = []
+    for _ in range(60):
+        before = len(room.pupil.seen)
+        await room.look()
+        asked.append(len(room.pupil.seen) - before)
+        room.clock.at += 1
+    assert max(asked) == 1
+    assert sum(asked) <= 7
+    assert sum(asked[-LONGEST_PROBE - 1 :]) >= 1
+
+
+async def test_after_a_stall_everybody_is_learned_once(room: Room) -> None:
+    room.pupil.always = ProviderRefused("no", reason="billing")
+    users = ["ann", "bob", "cid"]
+    for user in users:
+        await room.say(user, user=user, session_finished=True)
+    await room.look()
+    room.pupil.always = None
+    room.clock.at += LONGEST_PROBE
+    await room.look()
+    await room.look()
+    assert [await room.learned(user) for user in users] == [["ann"], ["bob"], ["cid"]]
+    assert await room.store.read(stall.state) is None
+
+
+async def test_a_changed_configuration_ends_the_pause(room: Room) -> None:
+    answer = await room.say("one", session_finished=True)
+    room.pupil.errors = [ProviderRefused("no", reason="auth")] * 4
+    for _ in range(4):
+        assert await room.look() == 1
+        room.clock.at += LONGEST_PROBE
+    room.clock.at -= LONGEST_PROBE
+    assert await room.look() == 0
+    await room.configure(agent_context_prompt="mended")
+    assert await room.look() == 1
+    assert (await room.status(answer))[0] == "done"
+
+
+async def test_those_who_are_not_due_hide_nobody(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learn, "MOST_WAITING", 3)
+    await room.configure(extraction_idle_timeout_seconds=0)
+    for number in range(7):
+        await room.say("early", user=f"user-{number}")
+    room.clock.at += 1
+    await room.say("late", user="zoe", session_finished=True)
+    for _ in range(3):
+        await room.look()
+    assert await room.learned("zoe") == ["late"]
+
+
+async def test_a_used_up_budget_of_one_organisation_holds_up_no_other(room: Room) -> None:
+    await room.configure(daily_token_budget=0)
+    held = await room.say("one", session_finished=True)
+    await room.say("two", org="other", session_finished=True)
+    assert await room.look() == 1
+    assert room.pupil.said() == [["two"]]
+    assert await room.status(held) == ("pending", "budget_used_up")
+    await room.configure(daily_token_budget=None)
+    assert await room.look() == 1
+    assert await room.learned() == ["one"]
+
+
+async def test_windows_that_share_turns_learn_them_once(room: Room) -> None:
+    """What a crash leaves: the window of before, and the larger one planned after it."""
+    await room.say("one", "two", session_finished=True)
+    first = await room.classroom.learn_waiting()
+    room.classroom._busy.clear()
+    await room.say("three", session_finished=True)
+    second = await room.classroom.learn_waiting()
+    await asyncio.gather(*room.classroom._watching)
+    assert (first, second) == (1, 1)
+    assert await room.learned() == ["one", "three", "two"]
+
+
+async def test_a_waited_publish_is_left_alone_by_the_background(room: Room) -> None:
+    with room.classroom.attended("org", "ann"):
+        answer = await room.say("one", session_finished=True)
+        assert await room.classroom.learn_waiting() == 0
+        told = await room.classroom.learn_now(room.store, "ann", answer)
+    assert (told.learning_status, told.profiles_added) == ("done", 1)
+
+
+async def test_a_waited_publish_that_failed_is_learned_later(room: Room) -> None:
+    room.pupil.errors.append(ReflexioError("no"))
+    answer = await room.say("one")
+    told = await room.classroom.learn_now(room.store, "ann", answer)
+    assert told.learning_status == "failed"
+    assert str(told.learning_reason).endswith("no")
+    room.clock.at += 60
+    await room.look()
+    assert await room.learned() == ["one"]
+
+
+async def test_when_another_process_learns_a_waited_publish_says_so(room: Room) -> None:
+    room.classroom.elsewhere = True
+    told = await room.classroom.learn_now(room.store, "ann", await room.say("one"))
+    assert told.learning_status == "deferred"
+    assert "another server" in str(told.learning_reason)
