@@ -1,7 +1,6 @@
 """The composition root: Settings in, a running Reflexio out. The only file that names backends."""
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -124,16 +123,13 @@ def choose_work(settings: Settings) -> Work:
 
 def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[Config], School]:
     """Who learns for an organisation: the model that it or the server names, else the learner without one."""
-    known: dict[str, Learner] = {}
+    from reflexio.learners.local.learner import LocalLearner
+
+    local, chats = LocalLearner(embedder), Chats(settings)
 
     def school(config: Config) -> School:
-        # A learner keeps its connections; another configuration of models or keys makes another one.
-        models = f"{config.llm_config!r} {provider_keys(settings, config)!r} {model_name(settings, config)}"
-        secret = "".join(key.api_key for key in provider_keys(settings, config).values())
-        which = hashlib.sha256(f"{models} {secret}".encode()).hexdigest()
-        if which not in known:
-            known[which] = choose_learner(settings, config, embedder)
-        return School(known[which], embedder, clock)
+        name = model_name(settings, config)
+        return School(chats.learner(name, config) if name else local, embedder, clock)
 
     return school
 

@@ -79,9 +79,9 @@ async def account(store: Store, spend: Spend, clock: Clock, operation: str = "le
 
 async def _extract(task: Task, store: Store, config: Config, school: School) -> Json:
     def look(tx: Tx) -> tuple[list[Interaction], list[Interaction], bool]:
-        fresh = tx.interactions.fresh(task.turns)
         # After a crash, the windows of before and after it may share turns: the first to come takes them.
-        new = tx.interactions.many(task.turns if task.by_hand else sorted(fresh))
+        turns = task.turns if task.by_hand else sorted(tx.interactions.fresh(task.turns))
+        new = tx.interactions.many(turns)
         room = max(0, config.window_size - len(task.turns))
         earlier = tx.interactions.before(task.user_id, min(task.turns), room) if room else []
         return earlier, [new[each] for each in task.turns if each in new], bool(fresh)
@@ -154,7 +154,7 @@ async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json
         if done := tx.windows.get(task.key):
             return done.counts
         # What was erased while a model read it stays erased.
-        there = tx.interactions.many(task.turns) if task.by_hand else tx.interactions.fresh(task.turns)
+        there = set(tx.interactions.many(task.turns)) if task.by_hand else tx.interactions.fresh(task.turns)
         decided_on = list(zip(candidates, decisions, strict=True))
         grounded_still = [each for each in decided_on if any(quote.turn_id in there for quote in each[0].evidence)]
         counts = carry_out(tx, grounded_still, origin, now)

@@ -71,7 +71,7 @@ class Classroom:
         except ReflexioError as error:
             await fail(task, store, self.clock, error)
             if isinstance(error, ProviderRefused):
-                await self.refused(store, error)
+                await self.refused(store, config, error)
             raise
         await self._resume(store)
         return dict(counts)
@@ -82,9 +82,8 @@ class Classroom:
         except InvalidRequest as error:  # a model that cannot be: windows wait until the configuration is mended
             raise ProviderRefused(str(error), reason="auth") from error
 
-    async def refused(self, store: Store, error: ProviderRefused) -> None:
+    async def refused(self, store: Store, config: Config, error: ProviderRefused) -> None:
         """Learning waits until the key or the bill is in order."""
-        config = await store.read(stored)
         now = self.clock.now()
         times = self._refused[store.org_id].times + 1 if store.org_id in self._refused else 0
         pause = min(LONGEST_PROBE, BACKOFF * 2 ** min(times, 10))
@@ -162,7 +161,8 @@ class Classroom:
 
     async def _see_through(self, task: Task, lane: str, attempts: int) -> None:
         try:
-            job = await self._ended(task)
+            await self.enqueue(task)
+            job = await self.work.wait(task.key)
             if job.state != "done":
                 log.warning("a window of %s failed: %s", lane, job.error)
                 await self._account_for(task, attempts, job)
@@ -210,7 +210,8 @@ class Classroom:
             if not await store.read(lambda tx: allowed(tx, stored(tx), self.clock.now())):
                 return answer.model_copy(update={"learning_reason": BUDGET, **_shown(counts)})
             task = _task(store.org_id, user_id, each, attempt=attempts)
-            job = await self._ended(task)
+            await self.enqueue(task)
+            job = await self.work.wait(task.key)
             if job.state != "done":
                 await self._account_for(task, attempts, job)
                 told = {"learning_status": "failed", "learning_reason": job.error or job.state}

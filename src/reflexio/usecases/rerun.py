@@ -142,7 +142,7 @@ class Reruns:
                 if not await self._user(self._patient(steps, number, store), again, store, config, user_id):
                     return False
             except ProviderRefused as error:
-                await self.classroom.refused(store, error)
+                await self.classroom.refused(store, config, error)
                 await self._failed(store, again, user_id, error)
                 raise
             except ProviderError as error:
