@@ -9,12 +9,13 @@ from typing import Any
 from reflexio.errors import StorageTaken
 from reflexio.learning.workflow import School
 from reflexio.models.config import APIKeyConfig, Config
+from reflexio.ports.chat import Chat
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
-from reflexio.providers.chat.resolve import Key
+from reflexio.providers.chat.resolve import Address, Key
 from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
 from reflexio.usecases.embed import Traffic, keep_embedding
@@ -134,17 +135,23 @@ def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[C
     return school
 
 
-def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Learner:
-    name = model_name(settings, config)
-    if not name:
-        from reflexio.learners.local.learner import LocalLearner
+class Chats:
+    """Models in use. Each is opened once: its connections are kept."""
 
-        return LocalLearner(embedder)
-    from reflexio.learners.llm.learner import LlmLearner
-    from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, resolve
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._open: dict[Address, Chat] = {}
 
-    wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
-    return LlmLearner(resolve(name, keys=provider_keys(settings, config), timeout=wanted or TIMEOUT_SECONDS))
+    def learner(self, name: str, config: Config) -> Learner:
+        from reflexio.learners.llm.learner import LlmLearner
+        from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, address, resolve
+
+        wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
+        keys, timeout = provider_keys(self._settings, config), wanted or TIMEOUT_SECONDS
+        at = address(name, keys=keys, timeout=timeout)
+        if at not in self._open:
+            self._open[at] = resolve(name, keys=keys, timeout=timeout)
+        return LlmLearner(self._open[at])
 
 
 def model_name(settings: Settings, config: Config) -> str:

@@ -80,7 +80,8 @@ async def account(store: Store, spend: Spend, clock: Clock, operation: str = "le
 async def _extract(task: Task, store: Store, config: Config, school: School) -> Json:
     def look(tx: Tx) -> tuple[list[Interaction], list[Interaction], bool]:
         # After a crash, the windows of before and after it may share turns: the first to come takes them.
-        turns = task.turns if task.by_hand else sorted(tx.interactions.fresh(task.turns))
+        fresh = tx.interactions.fresh(task.turns)
+        turns = task.turns if task.by_hand else sorted(fresh)
         new = tx.interactions.many(turns)
         room = max(0, config.window_size - len(task.turns))
         earlier = tx.interactions.before(task.user_id, min(task.turns), room) if room else []

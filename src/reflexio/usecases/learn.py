@@ -161,8 +161,7 @@ class Classroom:
 
     async def _see_through(self, task: Task, lane: str, attempts: int) -> None:
         try:
-            await self.enqueue(task)
-            job = await self.work.wait(task.key)
+            job = await self._ended(task)
             if job.state != "done":
                 log.warning("a window of %s failed: %s", lane, job.error)
                 await self._account_for(task, attempts, job)
@@ -210,8 +209,7 @@ class Classroom:
             if not await store.read(lambda tx: allowed(tx, stored(tx), self.clock.now())):
                 return answer.model_copy(update={"learning_reason": BUDGET, **_shown(counts)})
             task = _task(store.org_id, user_id, each, attempt=attempts)
-            await self.enqueue(task)
-            job = await self.work.wait(task.key)
+            job = await self._ended(task)
             if job.state != "done":
                 await self._account_for(task, attempts, job)
                 told = {"learning_status": "failed", "learning_reason": job.error or job.state}
