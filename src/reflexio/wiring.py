@@ -59,7 +59,7 @@ class Reflexio:
         # The engine takes a second to load, and the server is healthy before.
         if not self.classroom.open.is_set():
             await self._take_over()
-        await self.classroom.keep_learning()
+        await self.classroom.keep_learning(self.traffic.lull)
 
     async def _take_over(self) -> None:
         """Two servers may share a folder: one of them learns, and when it is gone the other one does."""

@@ -6,7 +6,7 @@ The database says who waits; the engine only decides when. Users run side by sid
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -28,7 +28,7 @@ log = logging.getLogger("reflexio.learn")
 WORKFLOW = "learn"
 IDLE = 0.25
 """Seconds between looks at who waits."""
-MOST_WAITING = 200
+MOST_WAITING, FEW = 200, 2
 
 
 BUDGET = "the daily token budget is used up"
@@ -104,23 +104,23 @@ class Classroom:
         if await store.read(stall.state):
             await store.write(wake)
 
-    async def keep_learning(self) -> None:
-        """Until cancelled."""
+    async def keep_learning(self, lull: Callable[[], Awaitable[bool]]) -> None:
+        """Until cancelled. Whoever calls goes first: while calls come in, few windows are begun at a time."""
         while True:
             try:
-                await self.learn_waiting()
+                await self.learn_waiting(MOST_WAITING if await lull() else FEW)
             except ReflexioError as error:
                 log.error("learning waits: %s", error)
             await asyncio.sleep(IDLE)
 
-    async def learn_waiting(self) -> int:
-        """Asks for a window of every user who is due; tells how many."""
+    async def learn_waiting(self, most: int = MOST_WAITING) -> int:
+        """Asks for a window of every user who is due, up to so many; tells how many."""
         begun = 0
         # Page after page, round and round: those who wait for long without being due hide nobody.
         page = await self.database.backlog(MOST_WAITING, after=self._after)
         self._after = page[-1] if len(page) == MOST_WAITING else None
         for waiting in page:
-            if not self._busy[_lane(waiting.org_id, waiting.user_id)]:
+            if begun < most and not self._busy[_lane(waiting.org_id, waiting.user_id)]:
                 begun += await self._begin(waiting)
         return begun
 
