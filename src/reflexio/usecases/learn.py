@@ -28,7 +28,9 @@ log = logging.getLogger("reflexio.learn")
 WORKFLOW = "learn"
 IDLE = 0.25
 """Seconds between looks at who waits."""
-MOST_WAITING, FEW = 200, 2
+MOST_WAITING = 200
+AT_ONCE, WHILE_BUSY = 32, 1
+"""Windows under way at the most, so that few are left to do when callers come; and while they are there."""
 
 
 BUDGET = "the daily token budget is used up"
@@ -108,19 +110,20 @@ class Classroom:
         """Until cancelled. Whoever calls goes first: while calls come in, few windows are begun at a time."""
         while True:
             try:
-                await self.learn_waiting(MOST_WAITING if await lull() else FEW)
+                await self.learn_waiting(AT_ONCE if await lull() else WHILE_BUSY)
             except ReflexioError as error:
                 log.error("learning waits: %s", error)
             await asyncio.sleep(IDLE)
 
     async def learn_waiting(self, most: int = MOST_WAITING) -> int:
-        """Asks for a window of every user who is due, up to so many; tells how many."""
+        """Asks for a window of every user who is due, while fewer than `most` are under way; tells how many."""
         begun = 0
+        under_way = sum(1 for count in self._busy.values() if count)
         # Page after page, round and round: those who wait for long without being due hide nobody.
         page = await self.database.backlog(MOST_WAITING, after=self._after)
         self._after = page[-1] if len(page) == MOST_WAITING else None
         for waiting in page:
-            if begun < most and not self._busy[_lane(waiting.org_id, waiting.user_id)]:
+            if begun + under_way < most and not self._busy[_lane(waiting.org_id, waiting.user_id)]:
                 begun += await self._begin(waiting)
         return begun
 
