@@ -16,7 +16,7 @@ from reflexio.ports.storage import Database, Unembedded
 log = logging.getLogger("reflexio.embed")
 
 BATCH, BUSY_BATCH = 32, 4
-TURNS_AT_ONCE = 100
+TURNS_AT_ONCE = 200
 IDLE = 0.2
 """Seconds between looks at an empty queue."""
 LONGEST_PAUSE = 60.0
@@ -25,7 +25,7 @@ LONGEST_PAUSE = 60.0
 class Traffic:
     """Whether somebody is calling just now."""
 
-    QUIET, LONGEST_WAIT = 0.25, 2.0
+    QUIET, LONGEST_WAIT = 0.25, 1.0
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -46,10 +46,9 @@ class Traffic:
         return self.is_quiet
 
 
-async def index_turns(database: Database) -> None:
-    """Publishing only stores: its turns are made findable by words here, many in one go."""
-    while await database.write_vectors(lambda vectors: vectors.index_turns(TURNS_AT_ONCE)) == TURNS_AT_ONCE:
-        pass
+async def index_turns(database: Database) -> bool:
+    """Publishing only stores: its turns are made findable by words here, many in one go. True when more are left."""
+    return await database.write_vectors(lambda vectors: vectors.index_turns(TURNS_AT_ONCE)) == TURNS_AT_ONCE
 
 
 async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) -> int:
@@ -100,8 +99,10 @@ async def keep_embedding(database: Database, embedder: Embedder, lull: Callable[
     pause = IDLE
     while True:
         try:
-            await index_turns(database)
-            taken = await embed_some(database, embedder, BATCH if await lull() else BUSY_BATCH)
+            quiet = await lull()
+            if await index_turns(database) and quiet:
+                continue
+            taken = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH)
             pause = IDLE
         except ProviderError as error:
             log.warning("embedding waits %.0f s: %s", pause, error)
