@@ -12,6 +12,8 @@ from reflexio.settings import Settings
 from reflexio.wiring import choose_embedder, open_database
 
 NOT_STARTED = 3
+SWITCH_SECONDS = 0.0005
+"""How long one thread may keep the others waiting. Calls are short; Python's own five milliseconds are a whole call."""
 
 
 async def _try_once(settings: Settings) -> None:
@@ -37,6 +39,7 @@ def serve(settings: Settings) -> None:
     asyncio.run(_try_once(settings))
     # Proxy headers are not believed: whoever sets one is not a caller on this machine.
     app = create_app(settings)
+    sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
         host=settings.host,
