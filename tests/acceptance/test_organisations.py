@@ -81,6 +81,9 @@ def theirs_are(org: Org) -> dict[str, Any]:
         "playbook_status": "rejected",
         "entity_types": ["profiles", "user_playbooks", "agent_playbooks"],
         "status_filter": [None, "pending", "archived"],
+        "kind": "user_playbook",
+        "id": str(of_user),
+        "service_name": "profile_generation",
     }
 
 

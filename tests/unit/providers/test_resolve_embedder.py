@@ -20,7 +20,7 @@ def test_local_is_the_model_in_the_package(name: str) -> None:
         ("openai/text-embedding-3-large", "openai:text-embedding-3-large", 3072),
         ("openai:text-embedding-3-small@1536", "openai:text-embedding-3-small", 1536),
         ("openai:text-embedding-3-small@512", "openai:text-embedding-3-small@512", 512),
-        ("openai:my/model:0.6b@768", "openai:my/model:0.6b", 768),
+        ("openai:my/model:0.6b@768", "openai:my/model:0.6b@768", 768),
     ],
 )
 def test_endpoints_are_named_after_their_model(name: str, expected: str, dimensions: int) -> None:
