@@ -103,7 +103,9 @@ def test_turns_are_found_by_words_and_meaning(client: ReflexioClient) -> None:
     def turn(query: str | None, **asked: Any) -> list[str]:
         return said(client.search_interactions("ann", query, **asked).interactions)
 
-    assert set(turn("parcel", search_mode="fts")) == {"My parcel never came", "Is the parcel here now?"}
+    # Publishing only stores: the words of a turn are indexed a moment later.
+    both = {"My parcel never came", "Is the parcel here now?"}
+    eventually(lambda: set(turn("parcel", search_mode="fts")) == both)
     assert turn("parcel", search_mode="fts", request_id=first.request_id) == ["My parcel never came"]
     eventually(lambda: turn("something against the rain", search_mode="vector", top_k=1) == ["Do you sell umbrellas?"])
     assert len(turn(None, top_k=3)) == 3
@@ -113,7 +115,11 @@ def test_turns_are_found_by_words_and_meaning(client: ReflexioClient) -> None:
 def test_only_the_most_recent_turns_are_searched_when_asked(client: ReflexioClient) -> None:
     for at, text in enumerate(("tea one", "tea two", "tea three")):
         client.publish_interaction("ann", [{"content": text, "created_at": 100 + at}])
-    assert set(said(client.search_interactions("ann", "tea", most_recent_k=2).interactions)) == {"tea two", "tea three"}
+
+    def newest() -> set[str]:
+        return set(said(client.search_interactions("ann", "tea", most_recent_k=2).interactions))
+
+    eventually(lambda: newest() == {"tea two", "tea three"})
 
 
 # --- filters come before ranking
