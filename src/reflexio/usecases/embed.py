@@ -15,7 +15,7 @@ from reflexio.ports.storage import Database, Unembedded
 
 log = logging.getLogger("reflexio.embed")
 
-BATCH, BUSY_BATCH = 32, 4
+BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 2
 TURNS_AT_ONCE = 200
 IDLE = 0.2
 """Seconds between looks at an empty queue."""
@@ -25,7 +25,7 @@ LONGEST_PAUSE = 60.0
 class Traffic:
     """Whether somebody is calling just now."""
 
-    QUIET, LONGEST_WAIT = 0.25, 1.0
+    QUIET, LONGEST_WAIT = 0.25, 0.25
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -54,6 +54,9 @@ async def index_turns(database: Database) -> bool:
 async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) -> int:
     """One batch; tells how many rows it took from the queue."""
     rows = await database.read_vectors(lambda vectors: vectors.waiting(most))
+    if most < BATCH and rows and rows[0].kind == "interaction":
+        # Learnings come first in the queue and soon; turns can wait for a quiet moment.
+        rows = rows[:BUSY_TURNS]
     empty = [row for row in rows if not row.text.strip()]
     rest = [row for row in rows if row.text.strip()]
     if empty:
