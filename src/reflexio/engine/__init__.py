@@ -1,1 +1,1 @@
-"""Durable execution. Empty until the first workflow moves in."""
+"""Durable execution of the workflows that wiring registers, and an in-process twin."""

@@ -1,1 +1,1 @@
-"""Implementations of the learner port. Empty until the first one moves in."""
+"""Implementations of the learner port: with a language model, and without any."""

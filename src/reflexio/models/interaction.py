@@ -2,7 +2,7 @@
 
 import time
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
@@ -335,7 +335,3 @@ class ClearUserDataResponse(Answered):
     success: bool = True
     deleted_counts: dict[str, int] = {}
     message: str | None = None
-
-
-def as_turn(turn: "InteractionData | dict[str, Any]") -> InteractionData:
-    return turn if isinstance(turn, InteractionData) else InteractionData.model_validate(turn)

@@ -20,7 +20,7 @@ FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 def is_loopback(host: str) -> bool:
     name = host.strip("[]").lower()
-    if name in {"localhost", "testserver.localhost"}:
+    if name == "localhost":
         return True
     try:
         return ipaddress.ip_address(name).is_loopback
