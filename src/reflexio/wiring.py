@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.sole import Sole
 from reflexio.errors import StorageTaken
 from reflexio.learning.workflow import School
 from reflexio.models.config import APIKeyConfig, Config
@@ -24,8 +26,8 @@ from reflexio.usecases.rerun import Reruns
 
 log = logging.getLogger("reflexio")
 
-DATABASE, WORK = "reflexio.db", "work.db"
-RECEIPTS_KEPT = 7 * 86_400
+DATABASE, LOCK = "reflexio.db", "work.lock"
+RECEIPTS_KEPT, JOBS_KEPT = 7 * 86_400, 86_400
 HOUR, PAUSE = 3600.0, 5.0
 
 
@@ -53,13 +55,20 @@ class Reflexio:
         await self.database.warm(self.embedder.name)
 
     async def _embed(self) -> None:
-        await keep_embedding(self.database, self.embedder, self.traffic.lull)
+        async def is_lull() -> bool:
+            # Turns are found by their words before they have vectors: they give way to learning too.
+            if not await self.traffic.lull():
+                return False
+            if self.classroom.is_learning:
+                await asyncio.sleep(self.traffic.QUIET)
+            return not self.classroom.is_learning
+
+        await keep_embedding(self.database, self.embedder, is_lull)
 
     async def _learn(self) -> None:
-        # The engine takes a second to load, and the server is healthy before.
         if not self.classroom.open.is_set():
             await self._take_over()
-        await self.classroom.keep_learning(self.traffic.lull)
+        await self.classroom.keep_learning(lambda: self.traffic.is_crowded)
 
     async def _take_over(self) -> None:
         """Two servers may share a folder: one of them learns, and when it is gone the other one does."""
@@ -76,7 +85,9 @@ class Reflexio:
 
     async def tidy(self) -> None:
         """Removes what nobody will ask for again."""
-        await self.database.forget_receipts(self.clock.now() - RECEIPTS_KEPT)
+        now = self.clock.now()
+        await self.database.forget_receipts(now - RECEIPTS_KEPT)
+        await self.work.forget(now - JOBS_KEPT)
 
     async def _tidy_hourly(self) -> None:
         while True:
@@ -116,10 +127,11 @@ def choose_embedder(settings: Settings) -> Embedder:
     return CachedEmbedder(resolve(settings.embedder, api_key=key, base_url=url))
 
 
-def choose_work(settings: Settings) -> Work:
-    from reflexio.engine.dbos import DbosWork
+def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
+    def alone() -> Sole:
+        return Sole(settings.data / LOCK)
 
-    return DbosWork(settings.data / WORK, concurrency=settings.concurrency)
+    return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, alone=alone)
 
 
 def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[Config], School]:
@@ -184,7 +196,7 @@ async def build(
 ) -> Reflexio:
     time, chosen = clock or SystemClock(), embedder or choose_embedder(settings)
     database = await open_database(settings)
-    working = work or choose_work(settings)
+    working = work or choose_work(settings, database, time)
     classroom = Classroom(database, working, time, schools(settings, chosen, time))
     classroom.register()
     reruns = Reruns(classroom)

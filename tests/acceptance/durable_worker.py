@@ -10,9 +10,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reflexio.engine.dbos import DbosWork
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.sole import Sole
 from reflexio.errors import StorageTaken
 from reflexio.ports.work import Json, Steps
+from reflexio.storage.sqlite import open_sqlite
 
 STEPS = ("one", "two", "three")
 
@@ -47,12 +49,14 @@ class Worker:
 
 async def main(folder: Path, moment: str, deaths: int, jobs: Sequence[str]) -> None:
     """Each job is `name@lane`."""
-    worker, work = Worker(folder, moment), DbosWork(folder / "work.db", patience=0.2, deaths=deaths)
+    worker, database = Worker(folder, moment), open_sqlite(folder / "data.db")
+    work = DurableWork(database.journal, deaths=deaths, alone=lambda: Sole(folder / "work.lock", patience=0.2))
     work.register("workflow", worker.workflow)
     try:
         await work.start()
     except StorageTaken as taken:
         print(f"taken: {taken}", flush=True)
+        await database.close()
         return
     names = [job.partition("@")[0] for job in jobs]
     for job in jobs:
@@ -64,6 +68,7 @@ async def main(folder: Path, moment: str, deaths: int, jobs: Sequence[str]) -> N
         job_ = await work.wait(name)
         print(f"{name} {job_.state} {(job_.result or {}).get('said')}", flush=True)
     await work.close()
+    await database.close()
     print("closed", flush=True)
 
 

@@ -8,29 +8,38 @@ from typing import Any
 
 import pytest
 
-from reflexio.engine.dbos import DbosWork
-from reflexio.engine.inline import InlineWork, Memory
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.memory import MemoryJournal
+from reflexio.engine.sole import Sole
 from reflexio.errors import NotFound, StorageUnavailable
 from reflexio.ports.clock import SystemClock
-from reflexio.ports.work import Job, Json, Steps, Work, Workflow
+from reflexio.ports.work import Job, Journal, Json, Steps, Work, Workflow
+from reflexio.storage.sqlite import open_sqlite
 
 PATIENCE = 30
 OpenWork = Callable[..., Awaitable[Work]]
 
 
-@pytest.fixture(params=["inline", "dbos"])
-async def open_work(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[OpenWork]:
+@pytest.fixture(params=["memory", "sqlite"])
+async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Journal]:
+    if request.param == "memory":
+        yield MemoryJournal()
+        return
+    database = open_sqlite(tmp_path / "data.db")
+    yield database.journal
+    await database.close()
+
+
+@pytest.fixture
+async def open_work(journal: Journal, tmp_path: Path) -> AsyncIterator[OpenWork]:
     """Opens an engine; the next one opened goes on with what the last one left."""
-    memory, opened = Memory(), list[Work]()
+    opened = list[Work]()
 
     async def open_(*, concurrency: int = 8, version: int = 1, starts: bool = True, **workflows: Workflow) -> Work:
         for each in opened:
             await each.close()
-        work: Work = (
-            InlineWork(memory, concurrency=concurrency, grace=0.3)
-            if request.param == "inline"
-            else DbosWork(tmp_path / "work.db", concurrency=concurrency, grace=0.3)
-        )
+        alone = Sole(tmp_path / "work.lock", patience=0.1)
+        work = DurableWork(journal, concurrency=concurrency, grace=0.3, alone=lambda: alone)
         opened[:] = [work]
         for name, workflow in workflows.items():
             work.register(name, workflow, version=version)

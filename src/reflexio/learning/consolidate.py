@@ -38,8 +38,8 @@ async def neighbourhoods(
     store: Store, embedder: Embedder, user_id: str, candidates: Sequence[Candidate], status: Status
 ) -> list[Neighbourhood]:
     """What is stored of this user next to each candidate, nearest first."""
-    if not candidates:
-        return []
+    if not await store.read(lambda tx: _has_any(tx, user_id, candidates, status)):
+        return [Neighbourhood(each, ()) for each in candidates]
     vectors = await embedder.embed([each.text for each in candidates])
     made = [QueryVector(embedder.name, tuple(vector.tolist())) for vector in vectors]
 
@@ -58,6 +58,13 @@ async def neighbourhoods(
         neighbours = [Neighbour(learning, cosine) for learning, cosine in pairs if cosine >= floor]
         scored.append(Neighbourhood(candidate, tuple(neighbours)))
     return scored
+
+
+def _has_any(tx: Tx, user_id: str, candidates: Sequence[Candidate], status: Status) -> bool:
+    kinds = {each.kind for each in candidates}
+    return any(
+        tx.learnings.page(LearningFilter(kind, user_id=user_id, statuses=(status,)), Page(1)).rows for kind in kinds
+    )
 
 
 def _near(tx: Tx, user_id: str, candidate: Candidate, vector: QueryVector, status: Status) -> list[Learning]:

@@ -17,6 +17,7 @@ from reflexio.models.paging import Listing, Page
 from reflexio.models.stall import Stall
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.models.usage import Spent
+from reflexio.ports.work import Journal
 
 T = TypeVar("T")
 
@@ -532,6 +533,11 @@ class Database(Protocol):
     def label(self) -> str: ...
 
     def of(self, org_id: str) -> Store: ...
+
+    @property
+    def journal(self) -> Journal:
+        """What durable work is under way, for the engine alone."""
+        ...
 
     async def read_keys(self, fn: Callable[[Keys], T]) -> T: ...
 

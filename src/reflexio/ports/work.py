@@ -1,11 +1,12 @@
 """Durable work: workflows made of steps. A finished step is never run, or paid for, twice."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Json = dict[str, Any]
 State = Literal["queued", "running", "done", "failed", "cancelled"]
+ENDED: frozenset[State] = frozenset({"done", "failed", "cancelled"})
 
 
 class Steps(Protocol):
@@ -79,4 +80,51 @@ class Work(Protocol):
     async def close(self) -> None:
         """Stops after the steps at hand, or in the midst of those that take longer than a second or two; what is
         unfinished goes on at the next start."""
+        ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a finished step said, as JSON, and the version of the workflow that it was a step of."""
+
+    version: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A job as it was asked for, and how far it came: how often it was begun, and the answers of its steps."""
+
+    job: Job
+    lane: str
+    data: str
+    begun: int = 0
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+
+
+class Journal(Protocol):
+    """What an engine must remember when its process dies. Every call returns when that is certain."""
+
+    async def add(self, asked: Asked, now: int) -> bool:
+        """False when the key is there already."""
+        ...
+
+    async def get(self, key: str) -> Job | None: ...
+
+    async def unfinished(self) -> list[Asked]:
+        """Jobs that have not ended, in the order asked for, with their answers."""
+        ...
+
+    async def begin(self, key: str) -> None:
+        """The job runs, once more than before."""
+        ...
+
+    async def answer(self, key: str, step: str, answer: Answer) -> None: ...
+
+    async def end(self, job: Job, now: int) -> None:
+        """Keeps how the job ended; the answers of its steps are no longer needed."""
+        ...
+
+    async def forget(self, before: int, limit: int) -> int:
+        """Forgets at most `limit` jobs that ended before that time, and says how many."""
         ...

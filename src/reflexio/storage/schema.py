@@ -268,6 +268,35 @@ stalls = Table(
     flag("notified"),
 )
 
+# Durable work of all organisations: what was asked for, in that order, and the answers of finished steps.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("seq", Id, primary_key=True, autoincrement=True),
+    text("key"),
+    text("name"),
+    text("lane"),
+    text("data"),
+    text("state"),
+    Column("begun", Integer, nullable=False, server_default="0"),
+    Column("result", Text),
+    text("error"),
+    seconds("asked_at"),
+    seconds("ended_at"),
+    UniqueConstraint("key", name="jobs_once"),
+    Index("jobs_by_end", "state", "ended_at"),
+    sqlite_autoincrement=True,
+)
+
+job_answers = Table(
+    "job_answers",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("step", Text, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("answer", Text, nullable=False),
+)
+
 # Long work that somebody asked for. One of a service is in progress at a time, whoever asks.
 operations = Table(
     "operations",

@@ -17,6 +17,7 @@ from reflexio.errors import StorageReadOnly
 from reflexio.ports.storage import Keys, Tx, Vectors, Waiting
 from reflexio.storage.documents import forget_receipts
 from reflexio.storage.faults import explained
+from reflexio.storage.jobs import SqlJournal
 from reflexio.storage.keys import SqlKeys
 from reflexio.storage.migrate import migrate
 from reflexio.storage.search.shelves import Shelves
@@ -84,6 +85,7 @@ class SqliteDatabase:
         self._reading = reading
         self._writer = Writer(writing, self.label)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
+        self.journal = SqlJournal(self)
 
     def of(self, org_id: str) -> SqliteStore:
         return SqliteStore(self, org_id)

@@ -15,7 +15,7 @@ from reflexio.ports.storage import Database, Unembedded
 
 log = logging.getLogger("reflexio.embed")
 
-BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 2
+BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 4
 TURNS_AT_ONCE = 200
 IDLE = 0.2
 """Seconds between looks at an empty queue."""
@@ -23,16 +23,28 @@ LONGEST_PAUSE = 60.0
 
 
 class Traffic:
-    """Whether somebody is calling just now."""
+    """Whether somebody is calling just now, and whether many are."""
 
     QUIET, LONGEST_WAIT = 0.25, 0.25
+    MANY, CROWD = 80.0, 20.0
+    """So many calls a second, for a while, are a crowd: a bucket that leaks at that pace is half full."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._last = -self.QUIET
+        self._level = 0.0
 
     def seen(self) -> None:
-        self._last = self._monotonic()
+        now = self._monotonic()
+        self._level = min(2 * self.CROWD, self._leaked(now) + 1)
+        self._last = now
+
+    def _leaked(self, now: float) -> float:
+        return max(0.0, self._level - (now - self._last) * self.MANY)
+
+    @property
+    def is_crowded(self) -> bool:
+        return self._leaked(self._monotonic()) > self.CROWD
 
     @property
     def is_quiet(self) -> bool:

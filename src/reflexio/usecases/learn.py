@@ -6,8 +6,8 @@ The database says who waits; the engine only decides when. Users run side by sid
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from reflexio.errors import InvalidRequest, ProviderRefused, ReflexioError
@@ -29,8 +29,8 @@ WORKFLOW = "learn"
 IDLE = 0.25
 """Seconds between looks at who waits."""
 MOST_WAITING = 200
-AT_ONCE, WHILE_BUSY = 32, 1
-"""Windows under way at the most, so that few are left to do when callers come; and while they are there."""
+AT_ONCE, IN_A_CROWD = 32, 1
+"""Windows under way at the most: few enough that little is left to do when a crowd of callers comes, and then."""
 
 
 BUDGET = "the daily token budget is used up"
@@ -57,9 +57,15 @@ class Classroom:
     elsewhere: bool = False
     """Another process learns from this data."""
     _busy: Counter[str] = field(default_factory=Counter)
+    _room: asyncio.Event = field(default_factory=asyncio.Event)
+    """Half of what was under way is done: more may begin before the next look."""
     _after: Waiting | None = None
     _refused: dict[str, "Refused"] = field(default_factory=dict)
     _watching: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    @property
+    def is_learning(self) -> bool:
+        return bool(self._busy)
 
     def register(self) -> None:
         self.work.register(WORKFLOW, self._learn)
@@ -106,14 +112,17 @@ class Classroom:
         if await store.read(stall.state):
             await store.write(wake)
 
-    async def keep_learning(self, lull: Callable[[], Awaitable[bool]]) -> None:
-        """Until cancelled. Whoever calls goes first: while calls come in, few windows are begun at a time."""
+    async def keep_learning(self, is_crowded: Callable[[], bool]) -> None:
+        """Until cancelled. Whoever calls goes first: while many calls come in, few windows are begun at a time."""
         while True:
+            self._room.clear()
             try:
-                await self.learn_waiting(AT_ONCE if await lull() else WHILE_BUSY)
+                await self.learn_waiting(IN_A_CROWD if is_crowded() else AT_ONCE)
             except ReflexioError as error:
                 log.error("learning waits: %s", error)
-            await asyncio.sleep(IDLE)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(IDLE):
+                    await (asyncio.sleep(IDLE) if is_crowded() else self._room.wait())
 
     async def learn_waiting(self, most: int = MOST_WAITING) -> int:
         """Asks for a window of every user who is due, while fewer than `most` are under way; tells how many."""
@@ -179,6 +188,8 @@ class Classroom:
         self._busy[lane] -= 1
         if not self._busy[lane]:
             del self._busy[lane]
+        if len(self._busy) == AT_ONCE // 2:
+            self._room.set()
 
     async def _account_for(self, task: Task, attempts: int, job: Job) -> None:
         """A job that ended without a word of its own, by a defect or with its process, has failed all the same."""

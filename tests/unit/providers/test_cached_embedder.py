@@ -67,9 +67,20 @@ async def test_failures_are_not_kept() -> None:
     assert (await cached.embed(["tea"])).shape == (1, 64)
 
 
+async def test_a_few_texts_are_kept_and_used_by_whoever_comes_next() -> None:
+    inner = ScriptedEmbedder()
+    cached = CachedEmbedder(inner)
+    first = await cached.embed(["tea", "cup", "tea"])
+    second = await cached.embed(["spoon", "tea"])
+    assert inner.calls == [("tea", "cup"), ("spoon",)]
+    assert (first[0] == first[2]).all()
+    assert (first[0] == second[1]).all()
+    assert (await cached.embed([])).shape == (0, 64)
+
+
 async def test_imports_pass_through_and_push_no_query_out() -> None:
     inner = ScriptedEmbedder()
-    cached = CachedEmbedder(inner, size=1)
+    cached = CachedEmbedder(inner, size=1, few=1)
     await cached.embed(["tea"])
     await cached.embed(["cup", "spoon"])
     await cached.embed(["tea"])

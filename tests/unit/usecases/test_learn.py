@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reflexio.engine.inline import InlineWork
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import ProviderRefused, ProviderUnavailable, ReflexioError, UnreadableAnswer
 from reflexio.learning.workflow import LONGEST_PROBE, MOST_ATTEMPTS, School
 from reflexio.models.config import Config
@@ -68,7 +69,7 @@ class Room:
 
     def __init__(self, database: SqliteDatabase) -> None:
         self.database, self.clock, self.pupil = database, HandClock(), Pupil()
-        self.work = InlineWork(concurrency=4, clock=self.clock)
+        self.work = DurableWork(MemoryJournal(), concurrency=4, clock=self.clock)
         school = School(self.pupil, ScriptedEmbedder(), self.clock)
         self.classroom = Classroom(database, self.work, self.clock, lambda config: school)
         self.classroom.register()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reflexio.engine.inline import InlineWork, Memory
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import Conflict, NotFound, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.learning.workflow import School
 from reflexio.models.config import Config
@@ -74,12 +75,12 @@ class House:
     database: Database
     learner: Scripted
     pauses: list[float] = field(default_factory=list)
-    memory: Memory = field(default_factory=Memory)
+    memory: MemoryJournal = field(default_factory=MemoryJournal)
 
     async def start(self) -> Reruns:
         clock = Clock()
         school = School(self.learner, ScriptedEmbedder(dimensions=4096), clock)
-        self.work = InlineWork(self.memory)
+        self.work = DurableWork(self.memory)
         classroom = Classroom(self.database, self.work, clock, lambda _: school)
         classroom.register()
 

@@ -29,10 +29,8 @@ async def repeated(turns: Sequence[Turn], place: int, embedder: Embedder) -> Fin
     before = _request_before_the_answer(turns, place)
     if now is None or before is None or len(meaning(now.text)) < FEWEST_WORDS or not _is_asking(now, before):
         return None
-    if shared(meaning(now.text), meaning(before.text)) < 0.5:  # cheap, and most requests end here
-        return None
-    one, other = await embedder.embed([now.text, before.text])
-    if float(one @ other) < (ALMOST if _AGAIN.search(turns[place].content) else SAME_REQUEST):
+    floor = ALMOST if _AGAIN.search(turns[place].content) else SAME_REQUEST
+    if not await _is_same(now.text, before.text, floor, embedder):
         return None
     content = f"Answer exactly what is asked; a first answer missed it, and the user asked again: {now.text}"
     found = Candidate(
@@ -45,6 +43,15 @@ async def repeated(turns: Sequence[Turn], place: int, embedder: Embedder) -> Fin
         {"signal": "repetition"},
     )
     return Finding(0.95, found)
+
+
+async def _is_same(one: str, other: str, floor: float, embedder: Embedder) -> bool:
+    """Words decide the clear cases, which are most; meaning is dear and decides the others."""
+    ours, theirs = meaning(one), meaning(other)
+    if ours == theirs or shared(ours, theirs) < 0.5:
+        return ours == theirs
+    first, second = await embedder.embed([one, other])
+    return float(first @ second) >= floor
 
 
 def _request_before_the_answer(turns: Sequence[Turn], place: int) -> Sentence | None:

@@ -1,4 +1,4 @@
-"""Remembering the vectors of queries: people and agents ask the same things again."""
+"""Remembering vectors: people and agents ask the same things again, and a stage embeds what the next one needs."""
 
 import asyncio
 from collections import OrderedDict
@@ -14,16 +14,17 @@ Key = bytes
 
 
 class CachedEmbedder:
-    """Wraps an embedder and keeps the vectors of the latest `size` queries.
+    """Wraps an embedder and keeps the vectors of the latest `size` texts that were asked for a few at a time.
 
-    A query is a call with one text; calls with more are imports and pass through, so that they do not push the
-    queries out. The same query asked by several callers at once is embedded once. Failures are not kept.
-    The vectors handed out are shared and read-only. Use one event loop.
+    Calls with more than `few` texts are imports: they use what is kept, and do not push it out. The same query asked
+    by several callers at once is embedded once. Failures are not kept. Vectors of a single text are handed out shared
+    and read-only. Use one event loop.
     """
 
-    def __init__(self, embedder: Embedder, *, size: int = 2048) -> None:
+    def __init__(self, embedder: Embedder, *, size: int = 4096, few: int = 16) -> None:
         self._embedder = embedder
         self._size = size
+        self._few = few
         self._kept: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
         self._under_way: dict[Key, asyncio.Task[NDArray[np.float32]]] = {}
 
@@ -37,7 +38,7 @@ class CachedEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if len(texts) != 1:
-            return await self._embedder.embed(texts)
+            return await self._several(texts)
         key = _key(texts[0])
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -46,6 +47,18 @@ class CachedEmbedder:
             self._under_way[key] = asyncio.create_task(self._fill(key, texts[0]))
         # Shielded: a caller who gives up does not take the answer away from the others.
         return await asyncio.shield(self._under_way[key])
+
+    async def _several(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        keys = [_key(text) for text in texts]
+        known = {key: self._kept[key] for key in keys if key in self._kept}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        if missing:
+            made = await self._embedder.embed(list(missing.values()))
+            for key, vector in zip(missing, made, strict=True):
+                known[key] = vector[np.newaxis]
+                if len(texts) <= self._few:
+                    self._keep(key, known[key].copy())
+        return np.concatenate([known[key] for key in keys]) if keys else np.empty((0, self.dimensions), np.float32)
 
     async def aclose(self) -> None:
         for task in self._under_way.values():
@@ -57,8 +70,12 @@ class CachedEmbedder:
             vectors = await self._embedder.embed([text])
         finally:
             del self._under_way[key]
+        return self._keep(key, vectors)
+
+    def _keep(self, key: Key, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         vectors.flags.writeable = False
         self._kept[key] = vectors
+        self._kept.move_to_end(key)
         if len(self._kept) > self._size:
             self._kept.popitem(last=False)
         return vectors

@@ -1,4 +1,4 @@
-"""Requests, interactions, learnings, vectors, keys, configuration, operations, stalls, spend."""
+"""Requests, interactions, learnings, vectors, keys, configuration, operations, jobs, stalls, spend."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -213,6 +213,32 @@ def upgrade() -> None:
         sa.Column("since", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("notified", sa.Boolean(), server_default=sa.text("0"), nullable=False),
         sa.PrimaryKeyConstraint("org_id"),
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("key", sa.Text(), server_default="", nullable=False),
+        sa.Column("name", sa.Text(), server_default="", nullable=False),
+        sa.Column("lane", sa.Text(), server_default="", nullable=False),
+        sa.Column("data", sa.Text(), server_default="", nullable=False),
+        sa.Column("state", sa.Text(), server_default="", nullable=False),
+        sa.Column("begun", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("result", sa.Text(), nullable=True),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("asked_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("ended_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+        sa.UniqueConstraint("key", name="jobs_once"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("jobs_by_end", "jobs", ["state", "ended_at"], unique=False)
+    op.create_table(
+        "job_answers",
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("step", sa.Text(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("answer", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("key", "step"),
     )
     op.create_table(
         "unembedded",

@@ -1,0 +1,134 @@
+"""What is special to the engine: a journal that fails, and who may work beside whom."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from reflexio.engine import durable
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.memory import MemoryJournal
+from reflexio.engine.sole import Sole
+from reflexio.errors import StorageFull, StorageReadOnly, StorageTaken
+from reflexio.ports.work import Answer, Asked, Job, Json, Steps
+
+
+async def one_step(steps: Steps, data: Json) -> Json:
+    async def act() -> Json:
+        return {"n": data["n"]}
+
+    return await steps("one", act)
+
+
+class FullDisk(MemoryJournal):
+    """Fails so many times at each kind of write."""
+
+    def __init__(self, *, add: int = 0, answer: int = 0, end: int = 0) -> None:
+        super().__init__()
+        self.left = {"add": add, "answer": answer, "end": end}
+
+    def _try(self, what: str) -> None:
+        if self.left[what]:
+            self.left[what] -= 1
+            raise StorageFull(path="data.db")
+
+    async def add(self, asked: Asked, now: int) -> bool:
+        self._try("add")
+        return await super().add(asked, now)
+
+    async def answer(self, key: str, step: str, answer: Answer) -> None:
+        self._try("answer")
+        await super().answer(key, step, answer)
+
+    async def end(self, job: Job, now: int) -> None:
+        self._try("end")
+        await super().end(job, now)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable, "PAUSES", (0.0, 0.0))
+
+
+async def started(work: DurableWork) -> DurableWork:
+    work.register("one", one_step)
+    await work.start()
+    return work
+
+
+async def test_finished_work_waits_for_a_full_disk_to_be_mended() -> None:
+    journal = FullDisk(answer=2, end=9)
+    work = await started(DurableWork(journal))
+    await work.enqueue("one", "k", {"n": 1}, lane="l")
+    assert await work.wait("k") == Job("k", "one", "done", {"n": 1})
+    assert journal.left == {"add": 0, "answer": 0, "end": 0}
+    await work.close()
+
+
+async def test_an_answer_that_can_never_be_written_fails_the_job_and_says_why() -> None:
+    work = await started(DurableWork(FullDisk(answer=99)))
+    await work.enqueue("one", "k", {"n": 1}, lane="l")
+    job = await work.wait("k")
+    assert job.state == "failed"
+    assert "disk" in job.error
+    await work.close()
+
+
+async def test_what_could_not_be_written_was_not_asked_for() -> None:
+    work = await started(DurableWork(FullDisk(add=1)))
+    with pytest.raises(StorageFull):
+        await work.enqueue("one", "k", {"n": 1}, lane="l")
+    assert await work.get("k") is None
+    await work.enqueue("one", "k", {"n": 1}, lane="l")
+    assert (await work.wait("k")).state == "done"
+    await work.close()
+
+
+async def test_while_another_works_nobody_waits_here_for_ever(tmp_path: Path) -> None:
+    first = await started(DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "lock")))
+    second = DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "lock", patience=0))
+    with pytest.raises(StorageTaken):
+        await started(second)
+    with pytest.raises(StorageTaken):
+        await second.enqueue("one", "k", {"n": 1}, lane="l")
+    with pytest.raises(StorageTaken):
+        await second.wait("k")
+    await first.close()
+    await second.start()
+    await second.enqueue("one", "k", {"n": 1}, lane="l")
+    assert (await second.wait("k")).state == "done"
+    await second.close()
+
+
+async def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(StorageReadOnly):
+        await started(DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "none" / "lock")))
+
+
+async def test_many_jobs_are_forgotten_in_parts() -> None:
+    journal = MemoryJournal()
+    for number in range(2500):
+        await journal.add(Asked(Job(str(number), "one", "queued"), "l", "{}"), 0)
+        await journal.end(Job(str(number), "one", "done"), 5)
+    work = DurableWork(journal)
+    assert await work.forget(5) == 0
+    assert await work.forget(6) == 2500
+
+
+async def test_one_caller_who_gives_up_takes_nothing_from_the_others() -> None:
+    gate = asyncio.Event()
+
+    async def slow(steps: Steps, data: Json) -> Json:
+        await gate.wait()
+        return {}
+
+    work = DurableWork(MemoryJournal())
+    work.register("slow", slow)
+    await work.start()
+    await work.enqueue("slow", "k", {}, lane="l")
+    impatient, patient = asyncio.create_task(work.wait("k")), asyncio.create_task(work.wait("k"))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    gate.set()
+    assert (await patient).state == "done"
+    await work.close()
