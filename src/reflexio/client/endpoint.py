@@ -1,7 +1,11 @@
 """Where the server is and which key opens it. The client's own two variables are read here."""
 
 import os
+import ssl
 from dataclasses import dataclass
+from functools import cache
+
+import httpx
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 
@@ -21,3 +25,13 @@ class Endpoint:
     @property
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+
+    @property
+    def trust(self) -> ssl.SSLContext | bool:
+        """Whom a connection trusts. The list of authorities takes long to read: once is enough, and only for https."""
+        return _authorities() if self.url.lower().startswith("https:") else False
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    return httpx.create_ssl_context()

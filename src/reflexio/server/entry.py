@@ -17,6 +17,8 @@ from reflexio.server.limits import Limiter
 from reflexio.server.problems import answer
 
 OPEN = re.compile(r"/|/health(/live|/ready)?|/meta/version|/docs|/redoc|/openapi\.json")
+WATCHING = frozenset({"/api/learning_status", "/api/get_operation_status"})
+"""Who watches the background work must not slow it down."""
 NO_ROUTES: Mapping[tuple[str, str], Handler] = {}
 SAFE_ID = re.compile(r"[\w.:-]{1,128}")
 
@@ -63,7 +65,8 @@ class Entry:
             return
         gate: Gate = scope["app"].state.gate
         limiter: Limiter = scope["app"].state.limiter
-        scope["app"].state.reflexio.traffic.seen()
+        if scope["path"] not in WATCHING:
+            scope["app"].state.reflexio.traffic.seen()
         peer = scope["client"][0] if scope.get("client") else ""
         scope["org_id"] = await gate.organisation(peer, headers)
         limiter.admit(f"{scope['org_id']} {peer}", scope["path"].rpartition("/")[2])

@@ -98,7 +98,7 @@ class SqliteDatabase:
             return fn(connection)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
-        result: T = await asyncio.wrap_future(self._writer.submit(fn))
+        result: T = await self._writer.write(fn)
         return result
 
     async def read_keys(self, fn: Callable[[Keys], T]) -> T:

@@ -3,11 +3,14 @@
 Each write runs inside a savepoint of its own, so one that fails takes nothing of the others with it.
 """
 
+import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -22,8 +25,18 @@ MOST = 256
 
 @dataclass(frozen=True)
 class Write:
+    """What to write, and who is told: somebody on a loop, or a thread."""
+
     fn: Callable[[Connection], Any]
-    done: "Future[Any]" = field(default_factory=Future)
+    done: "Future[Any] | asyncio.Future[Any]"
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> bool:
+        """False when the caller has given up."""
+        return not self.done.cancelled() if self.loop else self.done.set_running_or_notify_cancel()  # type: ignore[union-attr]
+
+
+Outcome = tuple[Write, Any, BaseException | None]
 
 
 class Writer:
@@ -37,12 +50,21 @@ class Writer:
         self._thread.start()
 
     def submit(self, fn: Callable[[Connection], Any]) -> "Future[Any]":
-        write = Write(fn)
+        done: Future[Any] = Future()
+        self._put(Write(fn, done))
+        return done
+
+    async def write(self, fn: Callable[[Connection], Any]) -> Any:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        self._put(Write(fn, done, loop))
+        return await done
+
+    def _put(self, write: Write) -> None:
         with self._lock:
             if self._closed:
                 raise StorageUnavailable("The database is closed.")
             self._waiting.put(write)
-        return write.done
 
     def close(self) -> None:
         """Makes all that was submitted, then stops."""
@@ -55,7 +77,7 @@ class Writer:
 
     def _work(self) -> None:
         while group := self._next_group():
-            self._commit([write for write in group if write.done.set_running_or_notify_cancel()])
+            self._commit([write for write in group if write.begin()])
 
     def _next_group(self) -> list[Write]:
         """Everything that waits, or nothing once the writer is closed and all is made."""
@@ -71,25 +93,21 @@ class Writer:
         return group
 
     def _commit(self, group: list[Write]) -> None:
-        made: list[tuple[Write, Any]] = []
-        failed: list[tuple[Write, BaseException]] = []
+        ended: list[Outcome] = []
         try:
             with self._engine.begin() as connection:
                 driver: Any = connection.connection.driver_connection
                 for write in group:
                     try:
-                        made.append((write, _in_savepoint(connection, driver, write.fn)))
+                        ended.append((write, _in_savepoint(connection, driver, write.fn), None))
                     except BaseException as error:
                         if not driver.in_transaction:
                             raise
-                        failed.append((write, error))
+                        ended.append((write, None, self._explained(error)))
         except BaseException as error:  # noqa: BLE001  this thread writes for everybody and must go on
             # The whole transaction is gone: nobody was answered, so nobody is lied to.
-            made, failed = [], [(write, error) for write in group]
-        for write, result in made:
-            write.done.set_result(result)
-        for write, failure in failed:
-            write.done.set_exception(self._explained(failure))
+            ended = [(write, None, self._explained(error)) for write in group]
+        _tell(ended)
 
     def _explained(self, failure: BaseException) -> BaseException:
         return explain(failure, self._path) if isinstance(failure, DBAPIError) else failure
@@ -108,3 +126,26 @@ def _in_savepoint(connection: Connection, driver: Any, fn: Callable[[Connection]
         raise
     driver.execute("RELEASE one_write")
     return result
+
+
+def _tell(ended: Sequence[Outcome]) -> None:
+    """Everybody on one loop is told in one go: to wake a loop costs more than most writes."""
+    by_loop: defaultdict[asyncio.AbstractEventLoop | None, list[Outcome]] = defaultdict(list)
+    for outcome in ended:
+        by_loop[outcome[0].loop].append(outcome)
+    for loop, outcomes in by_loop.items():
+        if loop is None:
+            _settle(outcomes)
+            continue
+        with suppress(RuntimeError):  # the loop is closed: nobody waits there
+            loop.call_soon_threadsafe(_settle, outcomes)
+
+
+def _settle(outcomes: Sequence[Outcome]) -> None:
+    for write, result, error in outcomes:
+        if write.done.cancelled():
+            continue
+        if error is None:
+            write.done.set_result(result)
+        else:
+            write.done.set_exception(error)

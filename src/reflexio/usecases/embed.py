@@ -26,7 +26,7 @@ class Traffic:
     """Whether somebody is calling just now, and whether many are."""
 
     QUIET, LONGEST_WAIT = 0.25, 0.25
-    MANY, CROWD = 80.0, 20.0
+    MANY, CROWD = 25.0, 10.0
     """So many calls a second, for a while, are a crowd: a bucket that leaks at that pace is half full."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:

@@ -56,11 +56,13 @@ class Calls:
         self._cache = Cache(cache_seconds)
         self._background = AsyncBackground(on_background_error)
         self._sleep = asyncio.sleep
+        self._urls: dict[str, httpx.URL] = {}
         self._http = httpx.AsyncClient(
             base_url=self.endpoint.url,
             headers=self.endpoint.headers,
             timeout=self._timeout,
             transport=transport,
+            verify=self.endpoint.trust,
             follow_redirects=False,
             limits=httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=60),
         )
@@ -96,10 +98,10 @@ class Calls:
         said = body.model_dump_json(exclude_none=True, exclude_unset=True) if isinstance(body, BaseModel) else None
         request = self._http.build_request(
             method,
-            path,
+            self._url(path),
             content=said,
             json=body if isinstance(body, dict) else None,
-            params={name: value for name, value in (params or {}).items() if value is not None},
+            params={name: value for name, value in params.items() if value is not None} if params else None,
             headers={"Content-Type": "application/json", **(headers or {})},
             timeout=httpx.Timeout(WAITED_SECONDS, connect=CONNECT_SECONDS) if waited else httpx.USE_CLIENT_DEFAULT,
         )
@@ -116,6 +118,14 @@ class Calls:
                     raise
                 await self._sleep(answers.pause(error, attempt))
                 attempt += 1
+
+    def _url(self, path: str) -> httpx.URL | str:
+        """The whole address of a call without parts of its own, parsed once."""
+        if "?" in path or path.count("/") > 2:
+            return path
+        if path not in self._urls:
+            self._urls[path] = httpx.URL(f"{self.endpoint.url}{path}")
+        return self._urls[path]
 
     async def _gently(self, call: Callable[[], Awaitable[A]], answer: type[A]) -> A:
         """A call that an agent makes while it works: with `fail_open`, its failure is an empty answer."""

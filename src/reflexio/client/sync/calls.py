@@ -57,11 +57,13 @@ class Calls:
         self._cache = Cache(cache_seconds)
         self._background = Background(on_background_error)
         self._sleep = time.sleep
+        self._urls: dict[str, httpx.URL] = {}
         self._http = httpx.Client(
             base_url=self.endpoint.url,
             headers=self.endpoint.headers,
             timeout=self._timeout,
             transport=transport,
+            verify=self.endpoint.trust,
             follow_redirects=False,
             limits=httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=60),
         )
@@ -97,10 +99,10 @@ class Calls:
         said = body.model_dump_json(exclude_none=True, exclude_unset=True) if isinstance(body, BaseModel) else None
         request = self._http.build_request(
             method,
-            path,
+            self._url(path),
             content=said,
             json=body if isinstance(body, dict) else None,
-            params={name: value for name, value in (params or {}).items() if value is not None},
+            params={name: value for name, value in params.items() if value is not None} if params else None,
             headers={"Content-Type": "application/json", **(headers or {})},
             timeout=httpx.Timeout(WAITED_SECONDS, connect=CONNECT_SECONDS) if waited else httpx.USE_CLIENT_DEFAULT,
         )
@@ -117,6 +119,14 @@ class Calls:
                     raise
                 self._sleep(answers.pause(error, attempt))
                 attempt += 1
+
+    def _url(self, path: str) -> httpx.URL | str:
+        """The whole address of a call without parts of its own, parsed once."""
+        if "?" in path or path.count("/") > 2:
+            return path
+        if path not in self._urls:
+            self._urls[path] = httpx.URL(f"{self.endpoint.url}{path}")
+        return self._urls[path]
 
     def _gently(self, call: Callable[[], A], answer: type[A]) -> A:
         """A call that an agent makes while it works: with `fail_open`, its failure is an empty answer."""
