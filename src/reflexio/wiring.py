@@ -28,7 +28,7 @@ log = logging.getLogger("reflexio")
 
 DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT = 7 * 86_400, 86_400
-HOUR, PAUSE = 3600.0, 5.0
+HOUR, PAUSE, TURN = 3600.0, 5.0, 1.0
 
 
 @dataclass
@@ -44,6 +44,7 @@ class Reflexio:
     classroom: Classroom
     reruns: Reruns
     traffic: Traffic = field(default_factory=Traffic)
+    _works: bool = False
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def start(self) -> None:
@@ -66,22 +67,22 @@ class Reflexio:
         await keep_embedding(self.database, self.embedder, is_lull)
 
     async def _learn(self) -> None:
-        if not self.classroom.open.is_set():
+        if not self._works:
             await self._take_over()
         await self.classroom.keep_learning(lambda: self.traffic.is_crowded)
 
     async def _take_over(self) -> None:
         """Two servers may share a folder: one of them learns, and when it is gone the other one does."""
-        while not self.classroom.open.is_set():
+        told = False
+        while not self._works:
             try:
                 await self.work.start()
-                self.classroom.open.set()
+                self._works = True
             except StorageTaken as error:
-                if not self.classroom.elsewhere:
+                if not told:
                     log.warning("this server does not learn: %s", error)
-                self.classroom.elsewhere = True
-                await asyncio.sleep(PAUSE)
-        self.classroom.elsewhere = False
+                told = True
+                await asyncio.sleep(TURN)
 
     async def tidy(self) -> None:
         """Removes what nobody will ask for again."""

@@ -103,7 +103,7 @@ class DurableWork:
             self._begin(asked, known)
         self._settled.set()
 
-    async def _ready(self) -> None:
+    async def ready(self) -> None:
         await self._settled.wait()
         if self._refusal:
             raise self._refusal
@@ -114,7 +114,7 @@ class DurableWork:
         if name not in self._workflows:
             raise NotFound(what="workflow", id=name)
         text = as_text(data)
-        await self._ready()
+        await self.ready()
         if key not in self._jobs:
             # Its place in the lane is taken before anything is awaited: the order asked for is the order done.
             asked = Asked(Job(key, name, "queued"), lane, text)
@@ -140,7 +140,7 @@ class DurableWork:
                 running.stored.set_result(is_new)
 
     async def wait(self, key: str) -> Job:
-        await self._ready()
+        await self.ready()
         if running := self._jobs.get(key):
             told: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
             running.waiting.add(told)
@@ -158,7 +158,7 @@ class DurableWork:
         return running.asked.job if running else await self._journal.get(key)
 
     async def cancel(self, key: str) -> bool:
-        await self._ready()
+        await self.ready()
         running = self._jobs.get(key)
         if running is None or running.is_over:
             return False

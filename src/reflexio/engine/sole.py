@@ -13,7 +13,7 @@ class Sole:
     It is SQLite's lock on an empty file: that one works wherever SQLite does.
     """
 
-    def __init__(self, path: Path, *, patience: float = 5.0) -> None:
+    def __init__(self, path: Path, *, patience: float = 1.0) -> None:
         self._path = path
         self._patience = patience
         self._lock: sqlite3.Connection | None = None

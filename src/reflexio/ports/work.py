@@ -52,6 +52,10 @@ class Work(Protocol):
         """
         ...
 
+    async def ready(self) -> None:
+        """Returns once work is done here. Raises StorageTaken while another process does it."""
+        ...
+
     async def enqueue(self, name: str, key: str, data: Json, *, lane: str) -> Job:
         """Asks for a workflow. The same key is the same job, whatever its state. Raises NotFound for a workflow
         that is not registered, TypeError or ValueError for data that is not JSON.

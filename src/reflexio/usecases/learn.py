@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from reflexio.errors import InvalidRequest, ProviderRefused, ReflexioError
+from reflexio.errors import InvalidRequest, ProviderRefused, ReflexioError, StorageTaken
 from reflexio.learning.window import Plan, is_due, plan, plans
 from reflexio.learning.workflow import BACKOFF, LONGEST_PROBE, School, Task, fail, learn
 from reflexio.models.config import Config
@@ -53,9 +53,6 @@ class Classroom:
     work: Work
     clock: Clock
     school: Callable[[Config], School]
-    open: asyncio.Event = field(default_factory=asyncio.Event)
-    elsewhere: bool = False
-    """Another process learns from this data."""
     _busy: Counter[str] = field(default_factory=Counter)
     _room: asyncio.Event = field(default_factory=asyncio.Event)
     """Half of what was under way is done: more may begin before the next look."""
@@ -216,9 +213,10 @@ class Classroom:
             waiting = tx.users.waiting(user_id)
             return plans(turns, stored(tx)) if turns else [], waiting.attempts if waiting else 0
 
-        if self.elsewhere:
+        try:
+            await self.work.ready()
+        except StorageTaken:
             return answer.model_copy(update={"learning_reason": "another server learns from this data"})
-        await self.open.wait()
         counts: dict[str, int] = {}
         made, attempts = await store.read(look)
         for each in made:

@@ -96,7 +96,7 @@ def playbooks(asked: ManualPlaybookGenerationRequest) -> TurnScope:
 
 async def generate(classroom: Classroom, store: Store, kind: Kind, scope: TurnScope, params: Json) -> Generated:
     """Learns now, and answers when all is done. Raises what `rerun.begin` raises."""
-    await classroom.open.wait()
+    await classroom.work.ready()
     now = classroom.clock.now()
     made, users = await store.write(lambda tx: begin(tx, kind, scope, params, now))
     run = Manual(classroom, store, kind, scope, made.id)

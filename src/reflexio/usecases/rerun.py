@@ -92,7 +92,7 @@ class Reruns:
 
     async def begin(self, store: Store, kind: Kind, scope: TurnScope, params: Json) -> str:
         """Begins one and gives the id of its operation. Raises what `begin` raises."""
-        await self.classroom.open.wait()
+        await self.classroom.work.ready()
         now = self.classroom.clock.now()
         made, _ = await store.write(lambda tx: begin(tx, kind, scope, params, now))
         again = Again(made.id, store.org_id, kind, scope)

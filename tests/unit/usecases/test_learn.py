@@ -9,7 +9,13 @@ import pytest
 
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.errors import ProviderRefused, ProviderUnavailable, ReflexioError, UnreadableAnswer
+from reflexio.errors import (
+    ProviderRefused,
+    ProviderUnavailable,
+    ReflexioError,
+    StorageTaken,
+    UnreadableAnswer,
+)
 from reflexio.learning.workflow import LONGEST_PROBE, MOST_ATTEMPTS, School
 from reflexio.models.config import Config
 from reflexio.models.interaction import PublishRequest, PublishResponse
@@ -73,7 +79,6 @@ class Room:
         school = School(self.pupil, ScriptedEmbedder(), self.clock)
         self.classroom = Classroom(database, self.work, self.clock, lambda config: school)
         self.classroom.register()
-        self.classroom.open.set()
 
     @property
     def store(self) -> Store:
@@ -288,8 +293,13 @@ async def test_a_waited_publish_that_failed_is_learned_later(room: Room) -> None
     assert await room.learned() == ["one"]
 
 
-async def test_when_another_process_learns_a_waited_publish_says_so(room: Room) -> None:
-    room.classroom.elsewhere = True
+async def test_when_another_process_learns_a_waited_publish_says_so(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def taken() -> None:
+        raise StorageTaken(path="data")
+
+    monkeypatch.setattr(room.work, "ready", taken)
     told = await room.classroom.learn_now(room.store, "ann", await room.say("one"))
     assert told.learning_status == "deferred"
     assert "another server" in str(told.learning_reason)

@@ -90,7 +90,6 @@ class House:
         reruns = Reruns(classroom, pause)
         reruns.register()
         await self.work.start()
-        classroom.open.set()
         return reruns
 
     @property
