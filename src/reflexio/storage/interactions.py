@@ -17,7 +17,7 @@ from reflexio.models.interaction import (
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter, TurnScope, Unlearned
 from reflexio.storage.hot import Hot
-from reflexio.storage.paging import during, in_parts, listing
+from reflexio.storage.paging import during, in_parts, listing, owned
 from reflexio.storage.schema import interactions, requests
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Scope
@@ -76,6 +76,10 @@ class SqlInteractions:
         mine = [interactions.c.org_id == self._org]
         return mine if user_id is None else [*mine, interactions.c.user_id == user_id]
 
+    @property
+    def _of_org(self) -> ColumnElement[bool]:
+        return owned(interactions.c.org_id, self._org)
+
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
         ADD.run(self._connection, [_row(self._org, request, turn) for turn in turns])
 
@@ -88,7 +92,7 @@ class SqlInteractions:
         return [read_row(row) for row in self._connection.execute(query.order_by(interactions.c.id))]
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
-        query = select(*COLUMNS).where(*self._mine(None))
+        query = select(*COLUMNS).where(self._of_org)
         found = (self._connection.execute(query.where(interactions.c.id.in_(some))) for some in in_parts(ids))
         return {row.id: read_row(row) for rows in found for row in rows}
 
@@ -124,7 +128,7 @@ class SqlInteractions:
         return self._with_requests([read_row(row) for row in reversed(rows)])
 
     def fresh(self, ids: Sequence[int]) -> set[int]:
-        query = select(interactions.c.id).where(*self._mine(None), ~interactions.c.is_learned)
+        query = select(interactions.c.id).where(self._of_org, ~interactions.c.is_learned)
         found = (self._connection.execute(query.where(interactions.c.id.in_(some))) for some in in_parts(ids))
         return {row for rows in found for row in rows.scalars()}
 
@@ -135,7 +139,7 @@ class SqlInteractions:
 
     def mark_learned(self, ids: Sequence[int]) -> int:
         these = interactions.c.id.in_(ids) & ~interactions.c.is_learned
-        change = update(interactions).where(*self._mine(None), these).values(is_learned=True)
+        change = update(interactions).where(self._of_org, these).values(is_learned=True)
         return self._connection.execute(change).rowcount
 
     def count_unlearned(self, request_id: str) -> int:
@@ -160,7 +164,9 @@ class SqlInteractions:
         return int(self._connection.execute(query).scalar_one())
 
     def _passing(self, where: TurnFilter, ids: Sequence[int]) -> set[int]:
-        asked = [*self._mine(where.user_id), *during(interactions.c.created_at, where.within)]
+        asked = [self._of_org, *during(interactions.c.created_at, where.within)]
+        if where.user_id is not None:
+            asked.append(interactions.c.user_id == where.user_id)
         if where.request_id is not None:
             asked.append(interactions.c.request_id == where.request_id)
         query = select(interactions.c.id).where(*asked)

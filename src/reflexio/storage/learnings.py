@@ -25,7 +25,7 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Listing, Page
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, LineageEvent, Matched, QueryVector, Tally
-from reflexio.storage.paging import during, in_parts, listing
+from reflexio.storage.paging import during, in_parts, listing, owned
 from reflexio.storage.schema import learnings, lineage
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Row, Scope, Words
@@ -89,7 +89,8 @@ class SqlLearnings:
         self._org = org_id
         self._shelves = shelves
 
-    def _where(self, where: LearningFilter) -> ColumnElement[bool]:
+    def _where(self, where: LearningFilter, *, by_id: bool = False) -> ColumnElement[bool]:
+        """`by_id` when ids stand beside it."""
         column = learnings.c
         wanted = {
             column.user_id: where.user_id,
@@ -98,7 +99,9 @@ class SqlLearnings:
             column.source: where.source,
             column.request_id: where.request_id,
         }
-        asked: list[ColumnElement[bool]] = [column.org_id == self._org, column.kind == where.kind.value]
+        by_id = by_id or where.ids is not None
+        mine = owned(column.org_id, self._org) if by_id else column.org_id == self._org
+        asked: list[ColumnElement[bool]] = [mine, column.kind == where.kind.value]
         asked += [each == value for each, value in wanted.items() if value is not None]
         asked += during(column.created_at, where.within)
         asked += [_holding(column.tags, f"|{tag}|") for tag in where.tags]
@@ -167,7 +170,7 @@ class SqlLearnings:
         return _read(row) if row else None
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
-        query = select(*COLUMNS).where(learnings.c.org_id == self._org)
+        query = select(*COLUMNS).where(owned(learnings.c.org_id, self._org))
         found = (self._connection.execute(query.where(learnings.c.id.in_(some))) for some in in_parts(ids))
         return {row.id: _read(row) for rows in found for row in rows}
 
@@ -202,7 +205,7 @@ class SqlLearnings:
         return int(self._connection.execute(query).scalar_one())
 
     def _passing(self, where: LearningFilter, ids: Sequence[int]) -> set[int]:
-        query = select(learnings.c.id).where(self._where(where))
+        query = select(learnings.c.id).where(self._where(where, by_id=True))
         found = (self._connection.execute(query.where(learnings.c.id.in_(some))) for some in in_parts(ids))
         return {row for rows in found for row in rows.scalars()}
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, tuple_
 
 from reflexio.models.paging import Listing, Page, Position
 from reflexio.ports.storage import TimeRange
@@ -24,6 +24,12 @@ def in_parts(ids: Sequence[T], size: int = 10_000) -> Iterator[Sequence[T]]:
     """Ids in parts that one statement can take: a stock SQLite binds 32,766 values, PostgreSQL 65,535."""
     for start in range(0, len(ids), size):
         yield ids[start : start + size]
+
+
+def owned(column: ColumnElement[str], org_id: str) -> ColumnElement[bool]:
+    """The organisation of rows that are looked up by ids. SQLite would rather walk through all rows of one than look
+    up a few ids, if it could; written so, it cannot."""
+    return func.coalesce(column, "") == org_id
 
 
 def listing(

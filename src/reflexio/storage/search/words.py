@@ -144,42 +144,40 @@ def _among(tables: WordTables, scope: Scope, wanted: list[str], named: Sequence[
 
 def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
     words = sorted(wanted, key=lambda term: (term in FUNCTION_WORDS, -len(term)))[:LOOKED_UP]
-    # The scope is looked up beside each word: the rows of another org must neither count nor take a place.
-    beside = scope.narrowest
-    rows_with = _probed(tables, words, beside, size.rows)
+    rows_with = _probed(tables, words, scope, size.rows)
     weights = information(rows_with, size.rows) * emphasis(words)
-    followed = _followed(tables, words, beside, rows_with, max(LEAST_FOLLOWED, size.rows // FOLLOWED))
+    followed = _followed(tables, words, scope, rows_with, max(LEAST_FOLLOWED, size.rows // FOLLOWED))
     spread = chance_spread(weights, rows_with / size.rows)
     for some in _growing(_by_weight(followed, weights)):
         ids, counted = tables.among(some, scope.narrowest, words)
         yield replace(_ranked(ids, counted, weights, size), spread=spread)
 
 
-def _probed(tables: WordTables, words: list[str], beside: str, rows: int) -> Scores:
+def _probed(tables: WordTables, words: list[str], scope: Scope, rows: int) -> Scores:
     """About how many rows hold each word: as dense as at that end of the scope where it is rarer.
 
     Both ends, because a word may be common among the rows of one import and nowhere else.
     """
-    first, last = tables.span(beside)
+    first, last = tables.span(scope.everyone, scope.user)
     counts = []
     for word in words:
-        oldest = tables.holding(word, beside, PROBED)
+        oldest = tables.holding(word, scope.everyone, scope.user, PROBED)
         if len(oldest) < PROBED:
             counts.append(float(len(oldest)))
         else:
-            newest = tables.holding_newest(word, beside, PROBED)
+            newest = tables.holding_newest(word, scope.everyone, scope.user, PROBED)
             reach = max(oldest[-1] - first, last - newest[-1]) + 1
             counts.append(min(rows, PROBED * (last - first + 1) / reach))
     return np.array(counts)
 
 
-def _followed(tables: WordTables, words: list[str], beside: str, rows_with: Scores, most: int) -> dict[int, Ids]:
+def _followed(tables: WordTables, words: list[str], scope: Scope, rows_with: Scores, most: int) -> dict[int, Ids]:
     """The rows of the rarest words, by the place of the word."""
     lists: dict[int, Ids] = {}
     for place in np.argsort(rows_with, kind="stable").tolist():
         if lists and most < rows_with[place]:
             break
-        lists[place] = tables.holding(words[place], beside, max(most, PROBED))
+        lists[place] = tables.holding(words[place], scope.everyone, scope.user, max(most, PROBED))
         most -= len(lists[place])
     return lists
 

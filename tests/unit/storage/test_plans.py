@@ -1,0 +1,48 @@
+"""How SQLite finds rows: what is asked for by id must not walk through the rows of everyone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event
+
+from reflexio.models.learning import Kind
+from reflexio.models.status import Status
+from reflexio.ports.storage import LearningFilter, TurnFilter
+from reflexio.storage.search.shelves import Shelves
+from reflexio.storage.sqlite import open_sqlite
+from reflexio.storage.tx import SqlTx
+
+IDS = list(range(1, 51))
+CURRENT = LearningFilter(Kind.USER_PLAYBOOK, statuses=(Status.CURRENT,))
+
+ASKED: dict[str, Callable[[SqlTx], Any]] = {
+    "turns": lambda tx: tx.interactions.many(IDS),
+    "turns not learned from": lambda tx: tx.interactions.fresh(IDS),
+    "turns that pass": lambda tx: tx.interactions._passing(TurnFilter(user_id="ann"), IDS),
+    "turns of everyone that pass": lambda tx: tx.interactions._passing(TurnFilter(user_id=None), IDS),
+    "turns to mark": lambda tx: tx.interactions.mark_learned(IDS),
+    "learnings": lambda tx: tx.learnings.many(IDS),
+    "learnings that pass": lambda tx: tx.learnings._passing(CURRENT, IDS),
+    "a learning": lambda tx: tx.learnings.get(LearningFilter(Kind.USER_PLAYBOOK, ids=(7,))),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+async def test_rows_are_looked_up_by_their_ids(tmp_path: Path, ask: Callable[[SqlTx], Any]) -> None:
+    database, asked = open_sqlite(tmp_path / "data.db"), list[tuple[str, Any]]()
+
+    def see(connection: Connection) -> list[str]:
+        def note(_: Any, __: Any, statement: str, values: Any, *___: Any) -> None:
+            asked.append((statement, values))
+
+        event.listen(connection, "before_cursor_execute", note)
+        ask(SqlTx(connection, "default", Shelves()))
+        event.remove(connection, "before_cursor_execute", note)
+        (statement, values) = asked[0]
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+    plan = await database.write(see)
+    await database.close()
+    assert plan[0].endswith("USING INTEGER PRIMARY KEY (rowid=?)"), plan
