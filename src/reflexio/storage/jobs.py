@@ -11,11 +11,12 @@ from reflexio.ports.work import ENDED, Answer, Asked, Job
 from reflexio.storage.schema import job_answers, jobs
 
 T = TypeVar("T")
+UNDER_WAY = ("queued", "running")
 
 _ADD = insert(jobs)
 _GET = select(jobs.c.key, jobs.c.name, jobs.c.state, jobs.c.result, jobs.c.error)
 _ONE = _GET.where(jobs.c.key == bindparam("which"))
-_LEFT = _GET.add_columns(jobs.c.lane, jobs.c.data, jobs.c.begun).where(jobs.c.state.not_in(ENDED)).order_by(jobs.c.seq)
+_LEFT = _GET.add_columns(jobs.c.lane, jobs.c.data, jobs.c.begun).where(jobs.c.state.in_(UNDER_WAY)).order_by(jobs.c.seq)
 _BEGIN = update(jobs).where(jobs.c.key == bindparam("which")).values(state="running", begun=jobs.c.begun + 1)
 _END = update(jobs).where(jobs.c.key == bindparam("which"), jobs.c.state.not_in(ENDED))
 _ANSWER = insert(job_answers)

@@ -145,13 +145,14 @@ interactions = Table(
     text("image_encoding"),
     flag("is_indexed"),
     flag("is_learned"),
-    Index("interactions_unindexed", "id", sqlite_where=sql("NOT is_indexed"), postgresql_where=sql("NOT is_indexed")),
+    # In the words of the question: SQLite uses such an index only where the same condition is asked for.
+    Index("interactions_unindexed", "id", sqlite_where=sql("is_indexed = 0"), postgresql_where=sql("NOT is_indexed")),
     Index(
         "interactions_unlearned",
         "org_id",
         "user_id",
         "id",
-        sqlite_where=sql("NOT is_learned"),
+        sqlite_where=sql("is_learned = 0"),
         postgresql_where=sql("NOT is_learned"),
     ),
     Index("interactions_by_time", "org_id", "created_at", "id"),

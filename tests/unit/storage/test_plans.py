@@ -13,6 +13,7 @@ from reflexio.ports.storage import LearningFilter, TurnFilter
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.sqlite import open_sqlite
 from reflexio.storage.tx import SqlTx
+from reflexio.storage.vectors import SqlVectors
 
 IDS = list(range(1, 51))
 CURRENT = LearningFilter(Kind.USER_PLAYBOOK, statuses=(Status.CURRENT,))
@@ -21,7 +22,6 @@ ASKED: dict[str, Callable[[SqlTx], Any]] = {
     "turns": lambda tx: tx.interactions.many(IDS),
     "turns not learned from": lambda tx: tx.interactions.fresh(IDS),
     "turns that pass": lambda tx: tx.interactions._passing(TurnFilter(user_id="ann"), IDS),
-    "turns of everyone that pass": lambda tx: tx.interactions._passing(TurnFilter(user_id=None), IDS),
     "turns to mark": lambda tx: tx.interactions.mark_learned(IDS),
     "learnings": lambda tx: tx.learnings.many(IDS),
     "learnings that pass": lambda tx: tx.learnings._passing(CURRENT, IDS),
@@ -29,8 +29,28 @@ ASKED: dict[str, Callable[[SqlTx], Any]] = {
 }
 
 
+WAITING: dict[str, tuple[Callable[[SqlTx], Any], str]] = {
+    "turns to index": (lambda tx: SqlVectors(tx._connection).index_turns(200), "interactions_unindexed"),
+    "turns to learn from": (lambda tx: tx.interactions.unlearned("ann", 10), "interactions_unlearned"),
+}
+
+
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 async def test_rows_are_looked_up_by_their_ids(tmp_path: Path, ask: Callable[[SqlTx], Any]) -> None:
+    plan = await first_plan(tmp_path, ask)
+    assert plan[0].endswith("USING INTEGER PRIMARY KEY (rowid=?)"), plan
+
+
+@pytest.mark.parametrize(("ask", "index"), WAITING.values(), ids=WAITING)
+async def test_what_waits_is_found_without_what_is_done(
+    tmp_path: Path, ask: Callable[[SqlTx], Any], index: str
+) -> None:
+    plan = await first_plan(tmp_path, ask)
+    assert f"INDEX {index}" in plan[0], plan
+
+
+async def first_plan(tmp_path: Path, ask: Callable[[SqlTx], Any]) -> list[str]:
+    """How SQLite answers the first statement of a question."""
     database, asked = open_sqlite(tmp_path / "data.db"), list[tuple[str, Any]]()
 
     def see(connection: Connection) -> list[str]:
@@ -45,4 +65,4 @@ async def test_rows_are_looked_up_by_their_ids(tmp_path: Path, ask: Callable[[Sq
 
     plan = await database.write(see)
     await database.close()
-    assert plan[0].endswith("USING INTEGER PRIMARY KEY (rowid=?)"), plan
+    return plan

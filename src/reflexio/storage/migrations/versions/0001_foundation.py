@@ -49,7 +49,7 @@ def upgrade() -> None:
         "interactions",
         ["id"],
         unique=False,
-        sqlite_where=sa.text("NOT is_indexed"),
+        sqlite_where=sa.text("is_indexed = 0"),
         postgresql_where=sa.text("NOT is_indexed"),
     )
     op.create_index(
@@ -57,7 +57,7 @@ def upgrade() -> None:
         "interactions",
         ["org_id", "user_id", "id"],
         unique=False,
-        sqlite_where=sa.text("NOT is_learned"),
+        sqlite_where=sa.text("is_learned = 0"),
         postgresql_where=sa.text("NOT is_learned"),
     )
     op.create_table(
