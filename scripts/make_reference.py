@@ -31,6 +31,7 @@ ROOMS = {
     "search": "Search and context",
     "configuration": "Configuration and state",
     "operations": "Operations",
+    "review": "Review",
 }
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}
 HUGE = 10**12

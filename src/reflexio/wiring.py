@@ -20,7 +20,9 @@ from reflexio.ports.work import Work
 from reflexio.providers.chat.resolve import Key
 from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
+from reflexio.usecases.aggregate import Aggregations
 from reflexio.usecases.embed import Traffic, keep_embedding
+from reflexio.usecases.gather import Gatherer
 from reflexio.usecases.learn import Classroom
 from reflexio.usecases.rerun import Reruns
 
@@ -43,13 +45,14 @@ class Reflexio:
     work: Work
     classroom: Classroom
     reruns: Reruns
+    aggregations: Aggregations
     traffic: Traffic = field(default_factory=Traffic)
     _works: bool = False
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def start(self) -> None:
         """Begins the work that goes on beside the calls."""
-        for work in (self._tidy_hourly, self._warm, self._embed, self._learn):
+        for work in (self._tidy_hourly, self._warm, self._embed, self._learn, self._gather):
             self._tasks.append(asyncio.create_task(_kept_up(work)))
 
     async def _warm(self) -> None:
@@ -70,6 +73,10 @@ class Reflexio:
         if not self._works:
             await self._take_over()
         await self.classroom.keep_learning(lambda: self.traffic.is_crowded)
+
+    async def _gather(self) -> None:
+        await self.classroom.open.wait()
+        await Gatherer(self.aggregations).keep_gathering(self.traffic.lull)
 
     async def _take_over(self) -> None:
         """Two servers may share a folder: one of them learns, and when it is gone the other one does."""
@@ -202,4 +209,6 @@ async def build(
     classroom.register()
     reruns = Reruns(classroom)
     reruns.register()
-    return Reflexio(settings, database, time, chosen, Meaning(chosen), working, classroom, reruns)
+    aggregations = Aggregations(classroom)
+    aggregations.register()
+    return Reflexio(settings, database, time, chosen, Meaning(chosen), working, classroom, reruns, aggregations)

@@ -102,7 +102,8 @@ def test_a_user_playbook_comes_back_with_every_field(client: ReflexioClient) -> 
 def test_an_agent_playbook_comes_back_with_every_field(client: ReflexioClient) -> None:
     (made,) = client.add_agent_playbooks([AGENT_PLAYBOOK]).ids
     (found,) = client.get_agent_playbooks(status_filter=["pending"]).agent_playbooks
-    assert found.model_dump(mode="json") == {"agent_playbook_id": int(made), **AGENT_PLAYBOOK}
+    counted: dict[str, Any] = {"support": None, "replaces": []}
+    assert found.model_dump(mode="json") == {"agent_playbook_id": int(made), **AGENT_PLAYBOOK, **counted}
 
 
 def test_what_is_left_out_takes_the_defaults(client: ReflexioClient) -> None:

@@ -21,6 +21,7 @@ class Cache:
         self._lock = threading.Lock()
         self._answers: OrderedDict[tuple[str, str], tuple[float, BaseModel]] = OrderedDict()
         self._changes: dict[str, int] = {}
+        self._doubted: dict[str, float] = {}
 
     def change(self, topic: str) -> int:
         """How often the topic was forgotten. Ask before reading, and hand it to `put` with what was read."""
@@ -36,7 +37,7 @@ class Cache:
 
     def put(self, topic: str, question: str, answer: BaseModel, change: int) -> None:
         with self._lock:
-            if self._changes.get(topic, 0) != change:
+            if self._changes.get(topic, 0) != change or self._doubted.get(topic, 0.0) > self._monotonic():
                 return
             kept = answer.model_copy(deep=True)
             self._answers[topic, question] = (self._monotonic() + self._seconds, kept)
@@ -50,3 +51,9 @@ class Cache:
                 self._changes[topic] = self._changes.get(topic, 0) + 1
             for key in [key for key in self._answers if key[0] in topics]:
                 del self._answers[key]
+
+    def doubt(self, topic: str) -> None:
+        """The server is changing the topic: nothing is kept of it for as long as an answer would be."""
+        self.forget(topic)
+        with self._lock:
+            self._doubted[topic] = self._monotonic() + self._seconds

@@ -162,9 +162,9 @@ def _retire(tx: Tx, made: Learning, decision: Decision, origin: Origin, now: int
             continue
         details = {**old.details, pointer: made.public_id}
         tx.learnings.replace(dataclasses.replace(old, status=status, details=details, modified_at=now))
-        change = {"from_status": old.status.value, "to_status": status.value}
+        moved = (old.status.value, status.value)
         tx.learnings.note(
-            LineageEvent(old.id, old.kind, str(decision.action), now, origin.learner, decision.reason, **change)
+            LineageEvent(old.id, old.kind, str(decision.action), now, origin.learner, decision.reason, *moved)
         )
         retired += 1
     return retired

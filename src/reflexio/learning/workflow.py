@@ -4,6 +4,7 @@ The data says what is to be learned: the turns of a window are marked in the sam
 was learned, under a key that exists once. Whatever is repeated finds its work done.
 """
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -158,6 +159,7 @@ async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json
         decided_on = list(zip(candidates, decisions, strict=True))
         grounded_still = [each for each in decided_on if any(quote.turn_id in there for quote in each[0].evidence)]
         counts = carry_out(tx, grounded_still, origin, now)
+        _mark(tx, grounded_still, task, now)
         counts["ungrounded"] = int(decided.get("dropped", 0))
         tx.interactions.mark_learned(task.turns)
         tx.users.settle(task.user_id)
@@ -168,6 +170,20 @@ async def _keep(task: Task, store: Store, school: School, decided: Json) -> Json
         return counts
 
     return dict(await store.write(keep))
+
+
+def _mark(tx: Tx, decided: list[tuple[Candidate, Decision]], task: Task, now: int) -> None:
+    """New user playbooks are news for aggregation, unless every publish they come from says otherwise."""
+    kept = [each for each, decision in decided if decision.action in ("add", "merge", "replace")]
+    names = Counter(each.name for each in kept if each.kind is Kind.USER_PLAYBOOK)
+    if not names:
+        return
+    sent = {turn.request_id for turn in tx.interactions.many(task.turns).values()}
+    requests = [found for each in sent if (found := tx.requests.get(each))]
+    if requests and all(each.skip_aggregation for each in requests):
+        return
+    for name, count in names.items():
+        tx.pools.mark(task.agent_version, name, count, now)
 
 
 async def fail(task: Task, store: Store, clock: Clock, error: Exception) -> None:

@@ -324,9 +324,10 @@ class BulkDeleteResponse(Answered):
 
 
 class ClearUserDataRequest(Sent):
-    """Which user."""
+    """Which user, and whether agent playbooks go that too few others stand behind."""
 
     user_id: Name
+    withdraw_unsupported: bool = False
 
 
 class ClearUserDataResponse(Answered):
@@ -334,4 +335,5 @@ class ClearUserDataResponse(Answered):
 
     success: bool = True
     deleted_counts: dict[str, int] = {}
+    withdrawn_agent_playbooks: int = 0
     message: str | None = None

@@ -140,3 +140,34 @@ class Consolidation:
 
     decisions: tuple[Decision, ...] = ()
     spend: Spend = field(default_factory=Spend)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What many users taught about one matter: user playbooks, clearest first, `count` of them in all.
+
+    `before` is the agent playbook that was made of them earlier, `known` are others that are near, nearest first.
+    """
+
+    name: str
+    members: tuple[Learning, ...]
+    count: int
+    before: Learning | None = None
+    known: tuple[Learning, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An agent playbook in the making."""
+
+    content: str
+    trigger: str = ""
+    rationale: str = ""
+
+
+@dataclass(frozen=True)
+class Generalisation:
+    """The rule that a learner makes of many; None when a known one says it already."""
+
+    rule: Rule | None = None
+    spend: Spend = field(default_factory=Spend)

@@ -21,8 +21,9 @@ class Learning:
     """What is stored of a learning of any kind.
 
     `id` is the row's own number, `key` the public id of a profile. `review` is a person's decision and counts
-    for agent playbooks only. `details` holds what is kept and shown but never searched for: evidence, metadata,
-    windows, notes.
+    for agent playbooks only. `cluster` is the number of the cluster that a user playbook belongs to, or that an
+    agent playbook was made of; 0 is none. `details` holds what is kept and shown but never searched for:
+    evidence, metadata, windows, notes.
     """
 
     kind: Kind
@@ -39,6 +40,7 @@ class Learning:
     tags: tuple[str, ...] = ()
     status: Status = Status.CURRENT
     review: PlaybookStatus = PlaybookStatus.PENDING
+    cluster: int = 0
     details: dict[str, Any] = field(default_factory=dict)
     created_at: int = 0
     modified_at: int = 0

@@ -198,6 +198,8 @@ class AgentPlaybook(Answered):
     playbook_status: PlaybookStatus = PlaybookStatus.PENDING
     playbook_metadata: str = ""
     source_windows: list[SourceWindow] = []
+    support: int | None = None
+    replaces: list[int] = []
     source: str | None = None
     status: WireStatus = Status.CURRENT
     tags: list[str] = []
@@ -217,6 +219,8 @@ class AgentPlaybook(Answered):
             playbook_status=learning.review,
             playbook_metadata=details.get("playbook_metadata", ""),
             source_windows=[SourceWindow.model_construct(**each) for each in details.get("source_windows", [])],
+            support=details.get("support"),
+            replaces=details.get("replaces", []),
             source=learning.source or None,
             status=learning.status,
             tags=list(learning.tags),

@@ -1,10 +1,10 @@
-"""Learning from a window of turns."""
+"""Learning from a window of turns, and from what many users taught."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from reflexio.models.config import Config
-from reflexio.models.learned import Consolidation, Extraction, Neighbourhood, Window
+from reflexio.models.learned import Consolidation, Extraction, Gathered, Generalisation, Neighbourhood, Window
 from reflexio.models.learning import Kind
 
 
@@ -31,4 +31,11 @@ class Learner(Protocol):
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         """One decision for each question, in order. Only candidates that have neighbours are asked about."""
+        ...
+
+    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
+        """One rule for everybody out of what many users taught, without what only one of them would know.
+
+        None when one of the known rules says it already. Raises as `extract` does.
+        """
         ...

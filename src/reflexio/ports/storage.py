@@ -6,8 +6,8 @@ with others into one commit, so it has no effects but those on its transaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from reflexio.models.interaction import Interaction, InteractionData, Request
 from reflexio.models.learned import Spend
@@ -122,6 +122,7 @@ class LearningFilter:
     request_id: str | None = None
     statuses: tuple[Status, ...] | None = (Status.CURRENT,)
     or_in_review: bool = False
+    clusters: tuple[int, ...] | None = None
     reviews: tuple[PlaybookStatus, ...] | None = None
     within: TimeRange = TimeRange()
     tags: tuple[str, ...] = ()
@@ -134,7 +135,7 @@ class LearningFilter:
     def is_narrow(self) -> bool:
         """Whether it may leave only few of a shelf's rows."""
         asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
-        window = (self.within.start, self.within.end, self.time_to_live)
+        window = (self.within.start, self.within.end, self.time_to_live, self.clusters)
         standing = self.statuses != (Status.CURRENT,)
         return any(each is not None for each in (*asked, *window)) or bool(self.tags) or standing
 
@@ -184,7 +185,7 @@ class Matched:
 
 @dataclass(frozen=True)
 class LineageEvent:
-    """Something that happened to a learning."""
+    """Something that happened to a learning. `details` is what it takes to undo it."""
 
     learning_id: int
     kind: Kind
@@ -194,6 +195,57 @@ class LineageEvent:
     reason: str = ""
     from_status: str = ""
     to_status: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The user playbooks of one agent version and type, which are clustered together.
+
+    `fresh` counts those learned since they were last gathered, the first at `fresh_since`, the last at `signalled_at`.
+    `similarity` is that of the last grouping of all, which were `grouped` in number; 0 before the first. `clusters` is
+    the last number that a cluster was given. `retry_at` is when it is looked at again whatever is new, because one
+    cluster failed or somebody left.
+    """
+
+    org_id: str
+    agent_version: str
+    name: str
+    fresh: int = 0
+    fresh_since: int = 0
+    signalled_at: int = 0
+    similarity: float = 0.0
+    grouped: int = 0
+    clusters: int = 0
+    attempts: int = 0
+    retry_at: int = 0
+
+
+class Member(NamedTuple):
+    """A current user playbook as clustering sees it; `vector` is None until it is made."""
+
+    id: int
+    user_id: str
+    cluster: int
+    modified_at: int
+    trigger: str
+    content: str
+    vector: bytes | None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """How the learner last dealt with a cluster: the fingerprint of the members that it wrote about, or failed on.
+
+    `playbook_id` is the agent playbook that came of it, 0 when what stood said it all.
+    """
+
+    number: int
+    playbook_id: int = 0
+    written: str = ""
+    failed: str = ""
+    attempts: int = 0
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -365,6 +417,36 @@ class Windows(Protocol):
     def forget(self, user_id: str) -> None: ...
 
 
+class Pools(Protocol):
+    """Pools of user playbooks, and the clusters within them."""
+
+    def mark(self, agent_version: str, name: str, count: int, now: int) -> None:
+        """So many user playbooks were learned."""
+        ...
+
+    def get(self, agent_version: str, name: str) -> Pool:
+        """An empty one where nothing was gathered yet."""
+        ...
+
+    def put(self, pool: Pool) -> None: ...
+
+    def names(self, agent_version: str) -> list[str]:
+        """The types of which there are current user playbooks."""
+        ...
+
+    def members(self, agent_version: str, name: str, model: str, cluster: int | None = None) -> list[Member]:
+        """Current user playbooks by number, with the vectors of a model; of all clusters or one."""
+        ...
+
+    def place(self, numbers: Mapping[int, int]) -> None:
+        """Gives learnings, by number, the cluster they belong to; nothing else of them changes."""
+        ...
+
+    def clusters(self, agent_version: str, name: str) -> dict[int, Cluster]: ...
+
+    def note(self, agent_version: str, name: str, cluster: Cluster) -> None: ...
+
+
 class Receipts(Protocol):
     def get(self, key: str) -> Receipt | None: ...
 
@@ -461,6 +543,8 @@ class Tx(Protocol):
     @property
     def windows(self) -> Windows: ...
     @property
+    def pools(self) -> Pools: ...
+    @property
     def receipts(self) -> Receipts: ...
     @property
     def configs(self) -> Configs: ...
@@ -553,6 +637,10 @@ class Database(Protocol):
 
     async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
         """Users of all organisations who wait to be learned from, longest first; those that come after one of them."""
+        ...
+
+    async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
+        """Pools of all organisations in which something is new or to be tried again, in the order of their names."""
         ...
 
     async def forget_receipts(self, before: int) -> int:

@@ -12,12 +12,22 @@ from reflexio.server.auth import Gate
 from reflexio.server.body import Handler, JsonRoute
 from reflexio.server.entry import Entry
 from reflexio.server.limits import Limiter
-from reflexio.server.routes import generation, health, interactions, learnings, operations, searching, settings
+from reflexio.server.routes import (
+    aggregation,
+    generation,
+    health,
+    interactions,
+    learnings,
+    operations,
+    review,
+    searching,
+    settings,
+)
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
-ROUTES = (health, interactions, learnings, operations, generation, searching, settings)
+ROUTES = (health, interactions, learnings, operations, generation, aggregation, review, searching, settings)
 
 
 def _install(app: FastAPI, house: Reflexio) -> None:

@@ -43,6 +43,7 @@ PLAIN = [
     "content",
     "trigger",
     "rationale",
+    "cluster",
     "details",
     "created_at",
     "modified_at",
@@ -111,6 +112,8 @@ class SqlLearnings:
             asked.append(column.key.in_(where.keys))
         if where.statuses is not None:
             asked.append(self._standing(where))
+        if where.clusters is not None:
+            asked.append(column.cluster.in_(where.clusters))
         if where.reviews is not None:
             asked.append(column.review.in_([each.value for each in where.reviews]))
         if where.contains is not None:
@@ -246,6 +249,7 @@ class SqlLearnings:
                 "reason": event.reason,
                 "from_status": event.from_status,
                 "to_status": event.to_status,
+                "details": event.details or None,
                 "created_at": event.at,
             }
             for event in events
@@ -269,6 +273,7 @@ class SqlLearnings:
                 reason=row.reason,
                 from_status=row.from_status,
                 to_status=row.to_status,
+                details=row.details or {},
             )
             for row in self._connection.execute(query)
         ]

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     Index,
     Integer,
     LargeBinary,
@@ -162,7 +163,8 @@ interactions = Table(
 )
 
 # A learning is a profile, a user playbook or an agent playbook (`kind`). `key` is its public id when that is not
-# the row's own number; `review` is a person's decision about an agent playbook.
+# the row's own number; `review` is a person's decision about an agent playbook. `cluster` is the number of the cluster
+# that a user playbook belongs to, or that an agent playbook was made of.
 learnings = Table(
     "learnings",
     metadata,
@@ -181,6 +183,7 @@ learnings = Table(
     text("trigger"),
     text("rationale"),
     text("tags"),
+    Column("cluster", BigInteger, nullable=False, server_default="0"),
     Column("details", Json),
     seconds("created_at"),
     seconds("modified_at"),
@@ -343,6 +346,39 @@ outcomes = Table(
     UniqueConstraint("org_id", "operation_id", "user_id", name="outcomes_once"),
     Index("outcomes_in_order", "org_id", "operation_id", "seq"),
     Index("outcomes_of_user", "org_id", "user_id"),
+)
+
+# The user playbooks of one agent version and type: how many were learned since they were last gathered, and how alike
+# members of a cluster are. `clusters` is the last number that a cluster was given.
+pools = Table(
+    "pools",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    Column("agent_version", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("fresh", BigInteger, nullable=False, server_default="0"),
+    seconds("fresh_since"),
+    seconds("signalled_at"),
+    Column("similarity", Float, nullable=False, server_default="0"),
+    Column("grouped", BigInteger, nullable=False, server_default="0"),
+    Column("clusters", BigInteger, nullable=False, server_default="0"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    seconds("retry_at"),
+)
+
+# What a cluster was when the learner last dealt with it, so that one that has not changed costs nothing.
+clusters = Table(
+    "clusters",
+    metadata,
+    Column("org_id", Text, primary_key=True),
+    Column("agent_version", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("playbook_id", BigInteger, nullable=False, server_default="0"),
+    text("written"),
+    text("failed"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    text("error"),
 )
 
 # What learning costs. `day` is a date in UTC, ISO 8601.

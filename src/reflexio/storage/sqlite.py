@@ -14,12 +14,13 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageReadOnly
-from reflexio.ports.storage import Keys, Tx, Vectors, Waiting
+from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
 from reflexio.storage.documents import forget_receipts
 from reflexio.storage.faults import explained
 from reflexio.storage.jobs import SqlJournal
 from reflexio.storage.keys import SqlKeys
 from reflexio.storage.migrate import migrate
+from reflexio.storage.pools import pools_with_news
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.tx import SqlTx
 from reflexio.storage.users import backlog
@@ -119,6 +120,9 @@ class SqliteDatabase:
 
     async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
         return await self.read(lambda connection: backlog(connection, limit, after))
+
+    async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
+        return await self.read(lambda connection: pools_with_news(connection, limit, after))
 
     async def forget_receipts(self, before: int) -> int:
         return await self.write(lambda connection: forget_receipts(connection, before))

@@ -8,6 +8,7 @@ from reflexio.storage.documents import SqlConfigs, SqlReceipts
 from reflexio.storage.interactions import SqlInteractions
 from reflexio.storage.learnings import SqlLearnings
 from reflexio.storage.operations import SqlOperations
+from reflexio.storage.pools import SqlPools
 from reflexio.storage.requests import SqlRequests
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.spending import SqlSpending
@@ -41,6 +42,10 @@ class SqlTx:
     @cached_property
     def windows(self) -> SqlWindows:
         return SqlWindows(self._connection, self._org)
+
+    @cached_property
+    def pools(self) -> SqlPools:
+        return SqlPools(self._connection, self._org)
 
     @cached_property
     def receipts(self) -> SqlReceipts:

@@ -10,7 +10,9 @@ from reflexio.models.interaction import (
     DeleteSessionResponse,
 )
 from reflexio.models.learning import Kind
+from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearningFilter, RequestFilter, Store, Tx
+from reflexio.usecases.leave import leave
 
 
 async def interaction(store: Store, user_id: str, interaction_id: int) -> DeleteResponse:
@@ -45,10 +47,14 @@ async def all_interactions(store: Store) -> BulkDeleteResponse:
     return BulkDeleteResponse(deleted_count=count, message=f"Deleted {count} interaction(s)")
 
 
-async def user(store: Store, user_id: str) -> ClearUserDataResponse:
-    """All rows of one user. Agent playbooks stay: they belong to everybody."""
+async def user(
+    store: Store, clock: Clock, user_id: str, *, withdraw_unsupported: bool = False
+) -> ClearUserDataResponse:
+    """All rows of one user, and the user's part in agent playbooks, which stay unless nobody supports them any more."""
+    now = clock.now()
 
-    def forget(tx: Tx) -> dict[str, int]:
+    def forget(tx: Tx) -> tuple[dict[str, int], int]:
+        withdrawn = leave(tx, user_id, now, withdraw_unsupported=withdraw_unsupported)
         counts = {
             "interactions": tx.interactions.remove_all(user_id),
             "requests": tx.requests.remove(RequestFilter(user_id=user_id)),
@@ -58,7 +64,8 @@ async def user(store: Store, user_id: str) -> ClearUserDataResponse:
         tx.users.remove(user_id)
         tx.windows.forget(user_id)
         tx.operations.forget_user(user_id)
-        return counts
+        return counts, withdrawn
 
-    counts = await store.write(forget)
-    return ClearUserDataResponse(deleted_counts=counts, message=f"Deleted {sum(counts.values())} row(s)")
+    counts, withdrawn = await store.write(forget)
+    told = f"Deleted {sum(counts.values())} row(s)"
+    return ClearUserDataResponse(deleted_counts=counts, withdrawn_agent_playbooks=withdrawn, message=told)

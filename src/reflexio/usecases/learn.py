@@ -72,16 +72,17 @@ class Classroom:
         store = self.database.of(task.org_id)
         config = await store.read(stored)
         try:
-            counts = await learn(steps, task, store, config, self._school(config))
+            counts = await learn(steps, task, store, config, self.taught_by(config))
         except ReflexioError as error:
             await fail(task, store, self.clock, error)
             if isinstance(error, ProviderRefused):
                 await self.refused(store, error)
             raise
-        await self._resume(store)
+        await self.resume(store)
         return dict(counts)
 
-    def _school(self, config: Config) -> School:
+    def taught_by(self, config: Config) -> School:
+        """Who learns with this configuration. Raises ProviderRefused when it names a model that cannot be."""
         try:
             return self.school(config)
         except InvalidRequest as error:  # a model that cannot be: windows wait until the configuration is mended
@@ -97,7 +98,7 @@ class Classroom:
         reason: StallReason = "billing_error" if error.reason == "billing" else "auth_error"
         await store.write(lambda tx: stall.enter(tx, reason, str(error), now))
 
-    async def _resume(self, store: Store) -> None:
+    async def resume(self, store: Store) -> None:
         """The provider works: whoever waited for it may go on at once."""
 
         self._refused.pop(store.org_id, None)

@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reflexio.errors import Conflict, NotFound
+from reflexio.errors import Conflict, NotFound, StorageUnavailable
 from reflexio.models.operation import ABANDONED, Operation, OperationStatus, OperationStatusInfo, Outcome
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, Tx
+from reflexio.ports.work import Work
 
 KEPT = 20
 """Operations of a service that can still be looked at."""
@@ -43,9 +44,16 @@ def begin(
 
 
 def progress(
-    tx: Tx, operation_id: str, now: int, *, total_users: int | None = None, current_user_id: str | None = None
+    tx: Tx,
+    operation_id: str,
+    now: int,
+    *,
+    total_users: int | None = None,
+    current_user_id: str | None = None,
+    stats: Mapping[str, int] | None = None,
 ) -> Operation:
-    """A sign of life, with what is known now. Look at `cancel_requested` of the answer.
+    """A sign of life, with what is known now; `stats` take the place of those of the same name. Look at
+    `cancel_requested` of the answer.
 
     Raises Conflict when the operation has ended, as one has that was taken for dead: then leave the work to others.
     """
@@ -55,6 +63,7 @@ def progress(
         heartbeat_at=now,
         total_users=before.total_users if total_users is None else total_users,
         current_user_id=before.current_user_id if current_user_id is None else current_user_id,
+        stats={**before.stats, **(stats or {})},
     )
     tx.operations.put(after)
     return after
@@ -121,6 +130,16 @@ def latest(tx: Tx, service_name: str) -> Operation | None:
 def told(tx: Tx, operation: Operation, now: int, *, users: int = SHOWN) -> OperationStatusInfo:
     """An operation as a caller sees it, with the users it was through with last."""
     return OperationStatusInfo.of(operation.seen(now), tx.operations.outcomes(operation.id, users))
+
+
+async def see_through(work: Work, store: Store, clock: Clock, key: str, operation_id: str) -> None:
+    """Work that ended in a way that nobody expected is shown as failed now, not when it is taken for dead."""
+    try:
+        job = await work.wait(key)
+    except StorageUnavailable:
+        return  # This process ends, and the work goes on in the next.
+    if job.state != "done":
+        await store.write(lambda tx: fail(tx, operation_id, job.error or job.state, clock.now()))
 
 
 async def follow(

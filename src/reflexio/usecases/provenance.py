@@ -6,7 +6,6 @@ from dataclasses import asdict
 from reflexio.errors import NotFound
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning
-from reflexio.models.paging import Page
 from reflexio.models.playbook import UserPlaybook
 from reflexio.models.provenance import (
     GetLearningProvenanceRequest,
@@ -18,10 +17,10 @@ from reflexio.models.provenance import (
 )
 from reflexio.models.status import Status
 from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
+from reflexio.retrieval.walk import every
 from reflexio.usecases.learnings import WORDS, one
 
 RETIRED = (Status.MERGED, Status.SUPERSEDED)
-PAGE = 1000
 LARGEST = 2**63 - 1
 
 
@@ -55,7 +54,7 @@ def _told(tx: Tx, learning: Learning) -> LearningProvenanceResponse:
         learner=details.get("learner"),
         fingerprint=details.get("fingerprint"),
         replaced=[_replaced(each) for each in _retired(tx, learning)],
-        events=[_entry(each) for each in tx.learnings.lineage(learning.id)],
+        events=[entry(each) for each in tx.learnings.lineage(learning.id)],
     )
 
 
@@ -100,20 +99,14 @@ def _worst(sources: Sequence[SourceUserPlaybook], windows: Sequence[object]) -> 
 def _retired(tx: Tx, learning: Learning) -> Iterator[Learning]:
     """What points to it as its successor."""
     where = LearningFilter(learning.kind, user_id=learning.user_id, statuses=RETIRED)
-    after = None
-    while True:
-        page = tx.learnings.page(where, Page(PAGE, after))
-        for row in page.rows:
-            if learning.public_id in (row.details.get("merged_into"), row.details.get("superseded_by")):
-                yield row
-        if page.end is None:
-            return
-        after = page.end
+    for row in every(tx, where):
+        if learning.public_id in (row.details.get("merged_into"), row.details.get("superseded_by")):
+            yield row
 
 
 def _replaced(row: Learning) -> Replaced:
     return Replaced(id=row.public_id, content=row.content, status=row.status, modified_at=row.modified_at)
 
 
-def _entry(event: LineageEvent) -> LineageEntry:
+def entry(event: LineageEvent) -> LineageEntry:
     return LineageEntry(**{name: value for name, value in asdict(event).items() if name in LineageEntry.model_fields})

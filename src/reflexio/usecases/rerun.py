@@ -6,16 +6,14 @@ in the operation are one transaction, so that a crash leaves each user done or n
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from uuid import uuid4
 
-from reflexio.errors import Conflict, NotFound, ProviderError, ProviderRefused, ReflexioError, StorageUnavailable
+from reflexio.errors import Conflict, NotFound, ProviderError, ProviderRefused, ReflexioError
 from reflexio.learning.rerun import OPERATION, Draft, Lesson
-from reflexio.learning.workflow import account
 from reflexio.models.config import Config
 from reflexio.models.generation import RerunPlaybookGenerationRequest, RerunProfileGenerationRequest
-from reflexio.models.learned import Spend
 from reflexio.models.learning import Kind
 from reflexio.models.operation import Operation
 from reflexio.ports.storage import Store, TimeRange, TurnScope, Tx
@@ -24,6 +22,7 @@ from reflexio.usecases import operations
 from reflexio.usecases.browse import time_range
 from reflexio.usecases.configure import stored
 from reflexio.usecases.learn import Classroom
+from reflexio.usecases.patience import Pause, patient
 from reflexio.usecases.spend import allowed
 
 log = logging.getLogger("reflexio.rerun")
@@ -32,7 +31,6 @@ WORKFLOW = "rerun"
 SERVICES = {Kind.PROFILE: "profile_generation", Kind.USER_PLAYBOOK: "playbook_generation"}
 NOTHING = "No interactions found matching the specified filters"
 BUDGET = "The daily token budget is used up; raise it, or run this again tomorrow."
-ATTEMPTS, BACKOFF = 3, 2.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Reruns:
     """Begins reruns, and does their work."""
 
     classroom: Classroom
-    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    pause: Pause = asyncio.sleep
     _watching: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def register(self) -> None:
@@ -96,22 +94,14 @@ class Reruns:
         now = self.classroom.clock.now()
         made, _ = await store.write(lambda tx: begin(tx, kind, scope, params, now))
         again = Again(made.id, store.org_id, kind, scope)
-        await self.classroom.work.enqueue(
-            WORKFLOW, f"rerun:{store.org_id}:{made.id}", again.json(), lane=f"rerun:{store.org_id}/{kind}"
+        key = f"rerun:{store.org_id}:{made.id}"
+        await self.classroom.work.enqueue(WORKFLOW, key, again.json(), lane=f"rerun:{store.org_id}/{kind}")
+        watch = asyncio.create_task(
+            operations.see_through(self.classroom.work, store, self.classroom.clock, key, made.id)
         )
-        watch = asyncio.create_task(self._until_done(store, made.id))
         self._watching.add(watch)
         watch.add_done_callback(self._watching.discard)
         return made.id
-
-    async def _until_done(self, store: Store, operation_id: str) -> None:
-        """Work that ended in a way that nobody expected is shown as failed now, not when it is taken for dead."""
-        try:
-            job = await self.classroom.work.wait(f"rerun:{store.org_id}:{operation_id}")
-        except StorageUnavailable:
-            return  # This process ends, and the work goes on in the next.
-        if job.state != "done":
-            await self._end(store, lambda tx, now: operations.fail(tx, operation_id, job.error or job.state, now))
 
     async def _end(self, store: Store, end: Callable[[Tx, int], Operation]) -> None:
         now = self.classroom.clock.now()
@@ -144,7 +134,8 @@ class Reruns:
         config = await store.read(stored)
         for number, user_id in enumerate(users):
             try:
-                if not await self._user(self._patient(steps, number, store), again, store, config, user_id):
+                again_and_again = patient(steps, str(number), store, self.classroom.clock, OPERATION, self.pause)
+                if not await self._user(again_and_again, again, store, config, user_id):
                     return False
             except ProviderRefused as error:
                 await self.classroom.refused(store, error)
@@ -184,20 +175,3 @@ class Reruns:
             return not operation.cancel_requested
 
         return await store.write(look)
-
-    def _patient(self, steps: Steps, number: int, store: Store) -> Steps:
-        """The steps of one user. A provider that is away or a model that talks nonsense gets another chance or two."""
-
-        async def step(name: str, act: Callable[[], Awaitable[Json]]) -> Json:
-            attempt = 1
-            while True:
-                try:
-                    return await steps(f"{number}/{name}", act)
-                except ProviderError as error:
-                    await account(store, error.spend or Spend(), self.classroom.clock, OPERATION)
-                    if attempt == ATTEMPTS or isinstance(error, ProviderRefused):
-                        raise
-                await self.pause(BACKOFF**attempt)
-                attempt += 1
-
-        return step

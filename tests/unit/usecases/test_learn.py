@@ -19,7 +19,17 @@ from reflexio.errors import (
 from reflexio.learning.workflow import LONGEST_PROBE, MOST_ATTEMPTS, School
 from reflexio.models.config import Config
 from reflexio.models.interaction import PublishRequest, PublishResponse
-from reflexio.models.learned import Candidate, Consolidation, Decision, Extraction, Neighbourhood, Quote, Window
+from reflexio.models.learned import (
+    Candidate,
+    Consolidation,
+    Decision,
+    Extraction,
+    Gathered,
+    Generalisation,
+    Neighbourhood,
+    Quote,
+    Window,
+)
 from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
 from reflexio.ports.storage import LearningFilter, Store
@@ -61,6 +71,9 @@ class Pupil:
         return Extraction(
             tuple(Candidate(Kind.PROFILE, "profile", t.content, evidence=(Quote(t.id, t.content),)) for t in new)
         )
+
+    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
+        return Generalisation()
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation(tuple(Decision("add") for _ in questions))

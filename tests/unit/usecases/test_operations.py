@@ -7,6 +7,7 @@ import pytest
 
 from reflexio.errors import Conflict, NotFound
 from reflexio.models.operation import ABANDONED_AFTER, Operation, OperationStatus, OperationStatusInfo
+from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Store, Tx
 from reflexio.storage.sqlite import open_sqlite
 from reflexio.usecases import erase, operations
@@ -210,7 +211,7 @@ async def test_an_erased_user_is_named_no_more_and_still_counted(store: Store) -
     await store.write(begin())
     await store.write(lambda tx: operations.done(tx, "a", "ann", 101))
     await store.write(lambda tx: operations.done(tx, "a", "bob", 101))
-    await erase.user(store, "ann")
+    await erase.user(store, SystemClock(), "ann")
     found = await told(store)
     assert (found.processed_users, found.processed_user_ids) == (2, ["bob"])
 

@@ -13,7 +13,18 @@ from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import Conflict, NotFound, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.learning.workflow import School
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Consolidation, Decision, Extraction, Neighbourhood, Quote, Spend, Window
+from reflexio.models.learned import (
+    Candidate,
+    Consolidation,
+    Decision,
+    Extraction,
+    Gathered,
+    Generalisation,
+    Neighbourhood,
+    Quote,
+    Spend,
+    Window,
+)
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.operation import OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Page
@@ -62,6 +73,9 @@ class Scripted:
         (kind,) = kinds
         found = [Candidate(kind, "x", turn.content, evidence=(Quote(turn.id, turn.content),)) for turn in new]
         return Extraction(tuple(found), Spend("scripted", 1, 10, 1))
+
+    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
+        return Generalisation()
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         self.asked += questions
@@ -259,7 +273,7 @@ async def test_a_user_who_is_erased_meanwhile_stays_erased(house: House) -> None
     reruns = await house.start()
     made = await reruns.begin(house.store, Kind.PROFILE, EVERYBODY, {})
     await asyncio.wait_for(house.learner.reached.wait(), 5)
-    await erase.user(house.store, "ann")
+    await erase.user(house.store, Clock(), "ann")
     await house.work.crash()
     house.learner.stand_still = ""
     await house.start()

@@ -4,6 +4,7 @@ from reflexio.client.aio.generation import GenerationCalls
 from reflexio.client.aio.interactions import InteractionCalls
 from reflexio.client.aio.learnings import LearningCalls
 from reflexio.client.aio.operations import OperationCalls
+from reflexio.client.aio.reviewing import ReviewCalls
 from reflexio.client.aio.searching import SearchCalls
 from reflexio.client.aio.session import SessionClient
 from reflexio.client.aio.settings import SettingCalls
@@ -11,7 +12,9 @@ from reflexio.client.aio.settings import SettingCalls
 __all__ = ["AsyncReflexioClient", "SessionClient"]
 
 
-class AsyncReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls):
+class AsyncReflexioClient(
+    InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls, ReviewCalls
+):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

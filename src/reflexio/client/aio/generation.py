@@ -1,4 +1,4 @@
-"""Learning from stored turns once more: reruns beside what is current, and by hand into it."""
+"""Learning once more: from stored turns, beside what is current or into it, and from what many users taught."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,6 +6,7 @@ from datetime import datetime
 from reflexio.client.aio.calls import zoned
 from reflexio.client.aio.operations import OperationCalls
 from reflexio.client.answers import build
+from reflexio.models.aggregation import RunPlaybookAggregationRequest, RunPlaybookAggregationResponse
 from reflexio.models.generation import (
     DEFAULT_VERSION,
     ManualPlaybookGenerationRequest,
@@ -125,6 +126,34 @@ class GenerationCalls(OperationCalls):
             )
 
         self._background.start(call)
+
+    async def run_playbook_aggregation(
+        self,
+        agent_version: str = DEFAULT_VERSION,
+        playbook_name: str | None = None,
+        wait_for_response: bool = False,
+    ) -> RunPlaybookAggregationResponse:
+        """Makes pending agent playbooks of what many users taught one agent version, of one type or all.
+
+        Runs whatever the trigger count. Without `wait_for_response` it answers within some seconds with what is known
+        by then, and goes on; `is_complete` tells. `success` is false while another one is in progress, or if it failed.
+        """
+        asked = build(RunPlaybookAggregationRequest, {"agent_version": agent_version, "playbook_name": playbook_name})
+        seen = await self._call(
+            "POST",
+            "/api/run_playbook_aggregation",
+            RunPlaybookAggregationResponse,
+            asked,
+            params={"wait_for_response": "false"},
+            repeatable=False,
+        )
+        if wait_for_response and seen.success and not seen.is_complete:
+            ended = await self._end_of(seen.operation_id)
+            seen = RunPlaybookAggregationResponse.of(ended, seen.operation_id)
+        if seen.success and not seen.is_complete:
+            self._cache.doubt("agent_playbooks")
+        self._cache.forget("agent_playbooks")
+        return seen
 
     async def _end_of(self, operation_id: str) -> OperationStatusInfo:
         async for news in self.follow_operation(operation_id):

@@ -210,9 +210,13 @@ class InteractionCalls(Calls):
         """Deletes all turns and publishes of the organisation."""
         return await self._delete_many("/api/delete_all_interactions", None, LEARNED)
 
-    async def clear_user_data(self, user_id: str) -> ClearUserDataResponse:
-        """Deletes everything that belongs to one user, and tells how much of each kind that was."""
-        which = build(ClearUserDataRequest, {"user_id": user_id})
+    async def clear_user_data(self, user_id: str, *, withdraw_unsupported: bool = False) -> ClearUserDataResponse:
+        """Deletes everything that belongs to one user, and tells how much of each kind that was.
+
+        Agent playbooks stay, without the user's windows; with `withdraw_unsupported` only those stay that enough
+        others stand behind.
+        """
+        which = build(ClearUserDataRequest, {"user_id": user_id, "withdraw_unsupported": withdraw_unsupported})
         done = await self._call("POST", "/api/clear_user_data", ClearUserDataResponse, which)
         self._cache.forget(*LEARNED)
         return done

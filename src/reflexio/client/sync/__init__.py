@@ -5,6 +5,7 @@ from reflexio.client.sync.generation import GenerationCalls
 from reflexio.client.sync.interactions import InteractionCalls
 from reflexio.client.sync.learnings import LearningCalls
 from reflexio.client.sync.operations import OperationCalls
+from reflexio.client.sync.reviewing import ReviewCalls
 from reflexio.client.sync.searching import SearchCalls
 from reflexio.client.sync.session import SessionClient
 from reflexio.client.sync.settings import SettingCalls
@@ -12,7 +13,9 @@ from reflexio.client.sync.settings import SettingCalls
 __all__ = ["ReflexioClient", "SessionClient"]
 
 
-class ReflexioClient(InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls):
+class ReflexioClient(
+    InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls, ReviewCalls
+):
     """Speaks to a Reflexio server.
 
     Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.

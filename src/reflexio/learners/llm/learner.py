@@ -1,15 +1,16 @@
-"""The learner that asks a language model: one call a window, and one more only where notes have neighbours."""
+"""The learner that asks a language model: one call a window, one more where notes have neighbours, one a cluster."""
 
 from collections.abc import Sequence
 
+from reflexio.learners.llm import generalising
 from reflexio.learners.llm.finding import candidates
 from reflexio.learners.llm.prompt import fingerprint, prompt
 from reflexio.learners.llm.settling import decisions, question
-from reflexio.learners.llm.shapes import Findings, Verdicts
+from reflexio.learners.llm.shapes import Findings, Generalised, Verdicts
 from reflexio.learners.llm.transcript import transcript
 from reflexio.learners.llm.wishes import wishes
 from reflexio.models.config import Config
-from reflexio.models.learned import Consolidation, Extraction, Neighbourhood, Window
+from reflexio.models.learned import Consolidation, Extraction, Gathered, Generalisation, Neighbourhood, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.chat import Chat, Messages
 
@@ -48,3 +49,10 @@ class LlmLearner:
         asked = question(questions)
         reply = await self._chat.ask(Messages(prompt("consolidate"), asked.text), Verdicts)
         return Consolidation(decisions(reply.answer, questions, asked.near), reply.spend)
+
+    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
+        only = [each for each in config.playbook_configs if each.playbook_name == gathered.name]
+        wanted = wishes(config.model_copy(update={"playbook_configs": only}), frozenset({Kind.USER_PLAYBOOK}))
+        instructions = f"{prompt('generalise')}\n\n{wanted.text}" if only else prompt("generalise")
+        reply = await self._chat.ask(Messages(instructions, generalising.question(gathered)), Generalised)
+        return Generalisation(generalising.rule(reply.answer), reply.spend)

@@ -4,7 +4,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
-PROMPTS = ("extract", "consolidate")
+PROMPTS = ("extract", "consolidate", "generalise")
 FINGERPRINT_LENGTH = 12
 
 

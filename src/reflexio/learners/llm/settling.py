@@ -46,14 +46,14 @@ def _kind(candidate: Candidate) -> str:
 
 
 def _candidate(candidate: Candidate) -> str:
-    return _note(candidate.trigger, candidate.content, candidate.rationale)
+    return note(candidate.trigger, candidate.content, candidate.rationale)
 
 
 def _learning(learning: Learning) -> str:
-    return _note(learning.trigger, learning.content, learning.rationale)
+    return note(learning.trigger, learning.content, learning.rationale)
 
 
-def _note(trigger: str, content: str, rationale: str) -> str:
+def note(trigger: str, content: str, rationale: str) -> str:
     parts = {"trigger": trigger, "content": content, "rationale": rationale}
     named = [f"{name}: {cut(text)}" for name, text in parts.items() if text]
     return cut(content) if len(named) == 1 else "\n".join(named)

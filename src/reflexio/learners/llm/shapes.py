@@ -145,3 +145,17 @@ class Verdicts(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     decisions: Annotated[list[Verdict], _each(Verdict)]
+
+
+class FoundRule(BaseModel):
+    model_config = _needed("trigger", "content", "rationale")
+
+    trigger: Words = ""
+    content: Words = ""
+    rationale: Words = ""
+
+
+class Generalised(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    rule: Annotated[FoundRule | None, BeforeValidator(lambda value: value or None)]

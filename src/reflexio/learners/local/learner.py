@@ -5,6 +5,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
+from reflexio.learners.local import generalising
 from reflexio.learners.local.choosing import chosen
 from reflexio.learners.local.confirmations import confirmation
 from reflexio.learners.local.experts import expert_difference
@@ -20,7 +21,16 @@ from reflexio.learners.local.sentences import spoken
 from reflexio.learners.local.tools import recoveries
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Consolidation, Extraction, Neighbourhood, Turn, Window
+from reflexio.models.learned import (
+    Candidate,
+    Consolidation,
+    Extraction,
+    Gathered,
+    Generalisation,
+    Neighbourhood,
+    Turn,
+    Window,
+)
 from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 
@@ -46,6 +56,9 @@ class LocalLearner:
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation(tuple(decide(question) for question in questions))
+
+    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
+        return Generalisation(generalising.generalise(gathered))
 
     async def _findings(self, turns: Sequence[Turn]) -> list[Finding]:
         found: list[Finding] = []

@@ -141,5 +141,11 @@ async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
 
 @router.post("/clear_user_data")
 async def clear_user_data(request: Request, which: ClearUserDataRequest) -> ClearUserDataResponse:
-    """Deletes everything that belongs to one user, in one transaction; an unknown user gives zeros."""
-    return await erase.user(store(request), which.user_id)
+    """Deletes everything that belongs to one user, in one transaction; an unknown user gives zeros.
+
+    Agent playbooks stay, without the user's windows. With `withdraw_unsupported` those are archived that fewer users
+    than `min_cluster_size` still stand behind.
+    """
+    return await erase.user(
+        store(request), house(request).clock, which.user_id, withdraw_unsupported=which.withdraw_unsupported
+    )

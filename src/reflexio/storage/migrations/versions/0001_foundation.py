@@ -12,6 +12,34 @@ down_revision = None
 
 def upgrade() -> None:
     op.create_table(
+        "clusters",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("agent_version", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("playbook_id", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("written", sa.Text(), server_default="", nullable=False),
+        sa.Column("failed", sa.Text(), server_default="", nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "agent_version", "name", "number"),
+    )
+    op.create_table(
+        "pools",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("agent_version", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("fresh", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("fresh_since", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("signalled_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("similarity", sa.Float(), server_default="0", nullable=False),
+        sa.Column("grouped", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("clusters", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("retry_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "agent_version", "name"),
+    )
+    op.create_table(
         "configs",
         sa.Column("org_id", sa.Text(), nullable=False),
         sa.Column("document", sa.Text(), nullable=False),
@@ -89,6 +117,7 @@ def upgrade() -> None:
         sa.Column("trigger", sa.Text(), server_default="", nullable=False),
         sa.Column("rationale", sa.Text(), server_default="", nullable=False),
         sa.Column("tags", sa.Text(), server_default="", nullable=False),
+        sa.Column("cluster", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("details", Json(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("modified_at", sa.BigInteger(), server_default="0", nullable=False),
