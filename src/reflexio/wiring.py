@@ -47,7 +47,7 @@ class Reflexio:
     reruns: Reruns
     aggregations: Aggregations
     traffic: Traffic = field(default_factory=Traffic)
-    _works: bool = False
+    _works: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def start(self) -> None:
@@ -70,21 +70,20 @@ class Reflexio:
         await keep_embedding(self.database, self.embedder, is_lull)
 
     async def _learn(self) -> None:
-        if not self._works:
-            await self._take_over()
+        await self._take_over()
         await self.classroom.keep_learning(lambda: self.traffic.is_crowded)
 
     async def _gather(self) -> None:
-        await self.classroom.open.wait()
+        await self._works.wait()
         await Gatherer(self.aggregations).keep_gathering(self.traffic.lull)
 
     async def _take_over(self) -> None:
         """Two servers may share a folder: one of them learns, and when it is gone the other one does."""
         told = False
-        while not self._works:
+        while not self._works.is_set():
             try:
                 await self.work.start()
-                self._works = True
+                self._works.set()
             except StorageTaken as error:
                 if not told:
                     log.warning("this server does not learn: %s", error)

@@ -90,7 +90,7 @@ class Aggregations:
 
     async def begin(self, store: Store, agent_version: str, choose: Choose, params: Json) -> Run:
         """Begins a run that somebody asks for. Raises what `begin` raises."""
-        await self.classroom.open.wait()
+        await self.classroom.work.ready()
         now = self.classroom.clock.now()
         made = await store.write(lambda tx: begin(tx, agent_version, choose, params, now))
         return await self.enqueue(store, replace(made, org_id=store.org_id))

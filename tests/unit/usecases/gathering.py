@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reflexio.engine.inline import InlineWork, Memory
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.memory import MemoryJournal
 from reflexio.learning.workflow import School
 from reflexio.models.config import Config
 from reflexio.models.learned import (
@@ -80,12 +81,12 @@ class House:
     database: SqliteDatabase
     writer: Writer = field(default_factory=Writer)
     clock: HandClock = field(default_factory=HandClock)
-    memory: Memory = field(default_factory=Memory)
+    memory: MemoryJournal = field(default_factory=MemoryJournal)
     pauses: list[float] = field(default_factory=list)
 
     async def start(self) -> Aggregations:
         school = School(self.writer, ScriptedEmbedder(dimensions=4096), self.clock)
-        self.work = InlineWork(self.memory)
+        self.work = DurableWork(self.memory)
         classroom = Classroom(self.database, self.work, self.clock, lambda _: school)
         classroom.register()
 
@@ -96,7 +97,6 @@ class House:
         self.aggregations.register()
         self.gatherer = Gatherer(self.aggregations)
         await self.work.start()
-        classroom.open.set()
         return self.aggregations
 
     @property
