@@ -24,7 +24,7 @@ def main(wanted: list[str]) -> None:
     report = Report()
     for name, measure in PARTS.items():
         if not wanted or name in wanted:
-            report.add(name, measure())
+            report.measure(name, measure)
     report.write(Path("bench-report.json"))
 
 

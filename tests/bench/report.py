@@ -5,7 +5,8 @@ import os
 import platform
 import sqlite3
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -34,10 +35,14 @@ class Figure:
 @dataclass
 class Report:
     sections: dict[str, list[Figure]] = field(default_factory=dict)
+    paces: dict[str, float] = field(default_factory=dict)
+    """How long a million additions took before each part: a machine that others use has slow minutes."""
 
-    def add(self, section: str, figures: Sequence[Figure]) -> None:
-        self.sections.setdefault(section, []).extend(figures)
-        Console().print(_table(section, figures))
+    def measure(self, section: str, measure: Callable[[], list[Figure]]) -> None:
+        self.paces[section] = pace()
+        figures = measure()
+        self.sections[section] = figures
+        Console().print(_table(f"{section} (pace {self.paces[section] * 1000:.0f} ms)", figures))
 
     def write(self, path: Path) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -51,7 +56,7 @@ class Report:
         figures = {
             name: [{**asdict(each), "reached": each.reached} for each in found] for name, found in self.sections.items()
         }
-        path.write_text(json.dumps({"machine": machine, "figures": figures}, indent=2))
+        path.write_text(json.dumps({"machine": machine, "pace_seconds": self.paces, "figures": figures}, indent=2))
 
 
 def _table(section: str, figures: Sequence[Figure]) -> Table:
@@ -64,6 +69,18 @@ def _table(section: str, figures: Sequence[Figure]) -> Table:
         mark = {None: "", True: "[green]reached[/green]", False: "[red]missed[/red]"}[each.reached]
         table.add_row(each.name, f"{each.value:.4g} {each.unit}", wanted, mark, each.baseline)
     return table
+
+
+def pace() -> float:
+    """The best of three, so that a hiccup does not count."""
+
+    def once() -> float:
+        began, total = time.perf_counter(), 0
+        for number in range(1_000_000):
+            total += number
+        return time.perf_counter() - began
+
+    return min(once() for _ in range(3))
 
 
 def percentile(values: Sequence[float], share: float) -> float:
