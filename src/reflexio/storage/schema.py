@@ -241,6 +241,7 @@ unembedded = Table(
     Column("row_id", BigInteger, nullable=False),
     Column("lane", Integer, nullable=False, server_default="0"),
     Index("unembedded_in_order", "lane", "seq"),
+    Index("unembedded_of_row", "kind", "row_id"),
     sqlite_autoincrement=True,
 )
 

@@ -280,6 +280,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("unembedded_in_order", "unembedded", ["lane", "seq"], unique=False)
+    op.create_index("unembedded_of_row", "unembedded", ["kind", "row_id"], unique=False)
     op.create_table(
         "users",
         sa.Column("org_id", sa.Text(), nullable=False),
