@@ -1,6 +1,6 @@
 """Learnings: profiles, user playbooks and agent playbooks in one table, with their words beside them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -89,6 +89,7 @@ class SqlLearnings:
         self._connection = connection
         self._org = org_id
         self._shelves = shelves
+        self._passed: dict[LearningFilter, frozenset[int] | None] = {}
 
     def _where(self, where: LearningFilter, *, by_id: bool = False) -> ColumnElement[bool]:
         """`by_id` when ids stand beside it."""
@@ -137,6 +138,7 @@ class SqlLearnings:
         return or_(named, in_review)
 
     def add(self, new: Sequence[Learning]) -> list[int]:
+        self._passed.clear()
         rows = [_row(self._org, each) for each in new]
         try:
             # Undone as a whole when a key is taken: only then do the stored keys tell which one it was.
@@ -181,6 +183,7 @@ class SqlLearnings:
         return listing(self._connection, select(*COLUMNS).where(self._where(where)), learnings, page, _read)
 
     def replace(self, learning: Learning) -> None:
+        self._passed.clear()
         mine = and_(learnings.c.org_id == self._org, learnings.c.id == learning.id)
         query = select(learnings.c.trigger, learnings.c.content, learnings.c.user_id).where(mine)
         before = self._connection.execute(query).one()
@@ -189,6 +192,7 @@ class SqlLearnings:
             self._index([learning.id], [learning])
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
+        self._passed.clear()
         named = self._where(replace(where, statuses=tuple(moves), or_in_review=False))
         rows = self._connection.execute(select(learnings.c.id, learnings.c.status).where(named)).all()
         after = case({before.value: to.value for before, to in moves.items()}, value=learnings.c.status)
@@ -196,6 +200,7 @@ class SqlLearnings:
         return {row.id: Status(row.status) for row in rows}
 
     def remove(self, where: LearningFilter) -> int:
+        self._passed.clear()
         query = select(learnings.c.id).where(self._where(where))
         ids = list(self._connection.execute(query).scalars())
         WORDS.drop(self._connection, ids)
@@ -207,7 +212,10 @@ class SqlLearnings:
         query = select(func.count()).select_from(learnings).where(self._where(where))
         return int(self._connection.execute(query).scalar_one())
 
-    def _passing(self, where: LearningFilter, ids: Sequence[int]) -> set[int]:
+    def _passing(self, where: LearningFilter, ids: Sequence[int]) -> Collection[int]:
+        few = self._few(where) if where.user_id is not None else None
+        if few is not None:
+            return few.intersection(ids)
         query = select(learnings.c.id).where(self._where(where, by_id=True))
         found = (self._connection.execute(query.where(learnings.c.id.in_(some))) for some in in_parts(ids))
         return {row for rows in found for row in rows.scalars()}
@@ -215,7 +223,7 @@ class SqlLearnings:
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, where.kind, where.user_id)
         chosen = where.is_narrow or where.reviews is not None
-        few = (lambda: self._few(where)) if chosen else (lambda: None)
+        few = (lambda: self._listed(where)) if chosen else (lambda: None)
         found = WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids), few)
         coverage = tuple(found.coverage.tolist())
         return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
@@ -229,14 +237,21 @@ class SqlLearnings:
             lambda ids: self._passing(where, ids),
             complete=shelf.catch_up(self._connection),
             user=where.user_id,
-            within=self._few(where) if where.user_id is None and where.is_narrow else None,
+            within=self._listed(where) if where.user_id is None and where.is_narrow else None,
         )
 
-    def _few(self, where: LearningFilter) -> list[int] | None:
-        """The rows that pass, when they are so few that scoring them all is cheaper than looking on."""
-        query = select(learnings.c.id).where(self._where(where)).limit(FEW + 1)
-        ids = list(self._connection.execute(query).scalars())
-        return ids if len(ids) <= FEW else None
+    def _few(self, where: LearningFilter) -> frozenset[int] | None:
+        """The rows that pass, when they are so few that scoring them all is cheaper than looking on. Words and
+        vectors of one search ask the same."""
+        if where not in self._passed:
+            query = select(learnings.c.id).where(self._where(where)).limit(FEW + 1)
+            ids = frozenset(self._connection.execute(query).scalars())
+            self._passed[where] = ids if len(ids) <= FEW else None
+        return self._passed[where]
+
+    def _listed(self, where: LearningFilter) -> list[int] | None:
+        few = self._few(where)
+        return None if few is None else sorted(few)
 
     def note(self, *events: LineageEvent) -> None:
         rows = [

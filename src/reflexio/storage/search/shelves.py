@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from reflexio.ports.storage import Matched
 from reflexio.storage.schema import vectors
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
 STEP = 20_000
 """Rows that one search reads in passing, some 100 ms."""
+
+
+NEW = (
+    select(vectors.c.seq, vectors.c.row_id, vectors.c.user_id, vectors.c.model, vectors.c.vector)
+    .where(
+        vectors.c.org_id == bindparam("org"), vectors.c.kind == bindparam("which"), vectors.c.seq > bindparam("seen")
+    )
+    .order_by(vectors.c.seq)
+    .limit(STEP)
+)
 
 
 class Shelf:
@@ -31,13 +41,7 @@ class Shelf:
         """Reads what is new. False when more is left for the next time."""
         with self._reading:
             org_id, kind, model = self._of
-            query = (
-                select(vectors.c.seq, vectors.c.row_id, vectors.c.user_id, vectors.c.model, vectors.c.vector)
-                .where(vectors.c.org_id == org_id, vectors.c.kind == kind, vectors.c.seq > self._seen)
-                .order_by(vectors.c.seq)
-                .limit(STEP)
-            )
-            rows = connection.execute(query).all()
+            rows = connection.execute(NEW, {"org": org_id, "which": kind, "seen": self._seen}).all()
             if rows:
                 self._take(rows, model)
                 self._seen = rows[-1].seq
