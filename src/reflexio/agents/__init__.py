@@ -1,1 +1,1 @@
-"""Learning inside one run. Empty until the loop moves in."""
+"""Learning inside one run: an attempt, what was wrong with it, and a lesson for the next one."""
