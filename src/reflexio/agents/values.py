@@ -2,14 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from typing import Literal
 
 Scope = Literal["user", "shared", "agent"]
-
-NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ class Evaluation:
     score: float
     passed: bool | None = None
     feedback: str = ""
-    criteria: Mapping[str, float] = NOTHING
+    criteria: Mapping[str, float] = field(default_factory=dict)
     ideal: str | None = None
     evaluator: str = ""
     usage: Usage = NO_USAGE

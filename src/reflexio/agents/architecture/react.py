@@ -1,0 +1,84 @@
+"""ReAct: ask the model, run the tools it wants, and ask again until it answers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from reflexio.agents.architecture.base import AgentSession, Dependencies, Event, EventKind, budget_exceeded
+from reflexio.agents.model import Message, ModelReply, ToolCall
+from reflexio.agents.tools import answered
+
+if TYPE_CHECKING:
+    from reflexio.agents.agent import Agent
+
+
+class ReAct:
+    """The default architecture. `max_turns` model calls at most for one prompt; the agent's limit unless given."""
+
+    name = "react"
+    reads_memory = True
+
+    def __init__(self, *, max_turns: int | None = None) -> None:
+        if max_turns is not None and max_turns < 1:
+            raise ValueError("max_turns must be >= 1")
+        self._max_turns = max_turns
+
+    def declared_workers(self) -> "dict[str, Agent]":
+        return {}
+
+    async def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]:
+        if not session.messages:
+            session.messages = await _opening(session, deps, prompt)
+        tools = [tool.spec for tool in deps.tools.values()]
+        # Turns carry over from one attempt to the next; the limit is for this one.
+        last = session.turns + (deps.max_turns if self._max_turns is None else self._max_turns)
+        while True:
+            if session.turns >= last:
+                session.interrupt("max_turns_exceeded")
+                return
+            if limit := deps.budget.spent():
+                yield budget_exceeded(session, deps, limit)
+                return
+            reply = ModelReply("")
+            if deps.streaming:
+                async for piece in deps.model.stream(session.messages, tools=tools):
+                    if isinstance(piece, ModelReply):
+                        reply = piece
+                    else:
+                        yield Event(EventKind.MODEL_CHUNK, session.id, {"chunk": piece})
+            else:
+                reply = await deps.model.complete(session.messages, tools=tools)
+            _take(reply, session, deps)
+            if not reply.tool_calls:
+                session.output = reply.text
+                return
+            for call in reply.tool_calls:
+                yield Event(EventKind.TOOL_CALL, session.id, {"call": asdict(call)})
+            for event in await _answer(reply.tool_calls, session, deps):
+                yield event
+
+
+async def _opening(session: AgentSession, deps: Dependencies, prompt: str) -> list[Message]:
+    blocks = await deps.memory.working(user_id=deps.context.user_id)
+    known = "\n\n".join(block.format() for block in blocks)
+    system = [Message("system", text) for text in (session.instructions, known) if text]
+    return [*system, Message("user", prompt)]
+
+
+def _take(reply: ModelReply, session: AgentSession, deps: Dependencies) -> None:
+    usage = reply.usage if reply.usage.calls else replace(reply.usage, calls=1)
+    session.book(usage)
+    deps.budget.spend(usage)
+    session.messages.append(Message("assistant", reply.text, reply.tool_calls, raw=reply.raw))
+
+
+async def _answer(calls: Sequence[ToolCall], session: AgentSession, deps: Dependencies) -> list[Event]:
+    """All tools of one turn run side by side."""
+    answers = await asyncio.gather(*(answered(call, deps.tools) for call in calls))
+    events = []
+    for call, (text, worked) in zip(calls, answers, strict=True):
+        session.messages.append(Message("tool", text, tool_call_id=call.id, tool_name=call.name))
+        told = {"call_id": call.id, "name": call.name, "content": text, "ok": worked}
+        events.append(Event(EventKind.TOOL_RESULT, session.id, {"result": told}))
+    return events
