@@ -43,7 +43,6 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
     from reflexio.agents.events import ReflexionEvent as ReflexionEvent
     from reflexio.agents.events import ReflexionResult as ReflexionResult
-    from reflexio.agents.loop import Output as Output
     from reflexio.agents.memory import InMemoryMemory as InMemoryMemory
     from reflexio.agents.memory import Memory as Memory
     from reflexio.agents.memory import MemoryBlock as MemoryBlock
@@ -52,6 +51,7 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.model import ModelReply as ModelReply
     from reflexio.agents.model import ScriptedModel as ScriptedModel
     from reflexio.agents.model import ToolCall as ToolCall
+    from reflexio.agents.plan import Output as Output
     from reflexio.agents.reflector import Reflector as Reflector
     from reflexio.agents.score import parse_score as parse_score
     from reflexio.agents.stores import Chunk as Chunk
@@ -78,9 +78,9 @@ _NAMES = {
     "evaluators.judge": ["Judge"],
     "evaluators.unit_tests": ["UnitTests"],
     "events": ["ReflexionEvent", "ReflexionResult"],
-    "loop": ["Output"],
     "memory": ["InMemoryMemory", "Memory", "MemoryBlock"],
     "model": ["Message", "Model", "ModelReply", "ScriptedModel", "ToolCall"],
+    "plan": ["Output"],
     "reflector": ["Reflector"],
     "score": ["parse_score"],
     "stores": ["Chunk", "LessonStore", "Recalled", "Saved", "SearchResult", "VectorStore"],

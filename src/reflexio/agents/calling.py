@@ -9,7 +9,8 @@ from typing import Any
 
 from reflexio.agents.attempt import Attempt
 
-Called = Callable[[Any, Attempt | None], Awaitable[Any]]
+Called = Callable[[Any, Any], Awaitable[Any]]
+"""Something that is awaited with a subject and the attempt."""
 
 
 def prepared(function: Callable[..., Any]) -> Called:

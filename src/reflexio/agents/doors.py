@@ -11,11 +11,24 @@ from typing import Any, TypedDict, Unpack, get_args
 from reflexio.agents.calling import is_async, is_generator, prepared, takes_attempt
 from reflexio.agents.evaluators.outcome import Evaluator, evaluating
 from reflexio.agents.events import ReflexionEvent, ReflexionResult, Stopped
-from reflexio.agents.loop import Keep, LearnFrom, Plan, Run
+from reflexio.agents.loop import Run
 from reflexio.agents.meter import UNLIMITED, Meter
+from reflexio.agents.plan import Keep, LearnFrom, Plan
 from reflexio.agents.reflecting import Reflect, reflecting
 from reflexio.agents.stores import LessonStore
 from reflexio.agents.values import Budget
+
+RULES = (
+    "max_attempts",
+    "threshold",
+    "top_k",
+    "min_similarity",
+    "keep",
+    "patience",
+    "learn_from",
+    "user_id",
+    "agent_version",
+)
 
 
 class Options(TypedDict, total=False):
@@ -128,12 +141,13 @@ def reflexive(*, evaluate: Evaluator | Sequence[Evaluator], **options: Unpack[Op
 
 def planned(agent: Callable[..., Any], task: Any, evaluate: Evaluator | Sequence[Evaluator], options: Options) -> Plan:
     """The plan of a run, or a ValueError or TypeError that says what is wrong with it."""
-    _check(options)
+    check(options)
     if not callable(agent):
         raise TypeError(f"The agent {agent!r} cannot be called; give a function of the task.")
     warn_of_self_judgement(_model_name(agent), evaluate)
     reflect = options.get("reflect", "feedback")
     streams = is_generator(agent)
+    rules: Any = {name: value for name, value in options.items() if name in RULES}
     return Plan(
         act=_streaming(agent) if streams else prepared(agent),
         streams=streams,
@@ -142,17 +156,9 @@ def planned(agent: Callable[..., Any], task: Any, evaluate: Evaluator | Sequence
         reflect=reflecting(reflect),
         reflecting_spends=_spends(reflect),
         task=task,
-        run_id=options.get("run_id") or f"run_{secrets.token_hex(8)}",
+        run_id=options.get("run_id") or new_run_id(),
         store=options.get("lessons"),
-        max_attempts=options.get("max_attempts", 3),
-        threshold=options.get("threshold", 0.8),
-        top_k=options.get("top_k", 5),
-        min_similarity=options.get("min_similarity"),
-        keep=options.get("keep", "best"),
-        patience=options.get("patience"),
-        learn_from=options.get("learn_from", "failures"),
-        user_id=options.get("user_id"),
-        agent_version=options.get("agent_version", ""),
+        **rules,
     )
 
 
@@ -185,13 +191,18 @@ def _spends(part: Any) -> bool:
     return bool(getattr(part, "spends", False))
 
 
-def _check(options: Options) -> None:
+def new_run_id() -> str:
+    return f"run_{secrets.token_hex(8)}"
+
+
+def check(options: Options, *, top_k: str = "top_k") -> None:
+    """ValueErrors in a fixed order; `top_k` may have another name for the caller."""
     if options.get("max_attempts", 1) < 1:
         raise ValueError("max_attempts must be >= 1")
     if not 0.0 <= options.get("threshold", 0.8) <= 1.0:
         raise ValueError("threshold must be in [0.0, 1.0]")
     if options.get("top_k", 1) < 1:
-        raise ValueError("top_k must be >= 1")
+        raise ValueError(f"{top_k} must be >= 1")
     patience = options.get("patience")
     if patience is not None and patience < 1:
         raise ValueError("patience must be >= 1")

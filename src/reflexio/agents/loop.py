@@ -6,23 +6,18 @@ evaluator, a reflector or a store that fails is reported, and the best output so
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar, assert_never
+from dataclasses import dataclass
+from typing import Any, TypeVar, assert_never
 
 from reflexio.agents.attempt import Attempt, AttemptFailed, AttemptRecord
-from reflexio.agents.calling import Called
-from reflexio.agents.evaluators.outcome import Evaluate, described, passes
+from reflexio.agents.evaluators.outcome import described, passes
 from reflexio.agents.events import (
     AttemptDiscarded,
     AttemptStarted,
     Evaluated,
-    LessonOutcome,
-    LessonPersisted,
     LessonProduced,
-    LessonsRecalled,
     MaxAttemptsReached,
     Problem,
     Progress,
@@ -34,50 +29,18 @@ from reflexio.agents.events import (
     ThresholdMet,
 )
 from reflexio.agents.meter import Meter
+from reflexio.agents.notebook import Notebook
+from reflexio.agents.plan import Output, Plan
 from reflexio.agents.reflecting import lesson_of
-from reflexio.agents.stores import LessonStore
 from reflexio.agents.values import NO_USAGE, Evaluation, Lesson, Usage
 
 T = TypeVar("T")
-Keep = Literal["best", "last"]
-LearnFrom = Literal["failures", "failures+final", "all"]
 
 ONE_CALL = Usage(calls=1)
 
 
 class OutOfTime(Exception):
     """The seconds of the budget were over while something was under way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What an agent that is an async generator yields as its answer; all else it yields is progress."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How a run goes about it. Made once; a run never changes it."""
-
-    act: Callable[[Any, Attempt], Any]
-    evaluate: Evaluate
-    reflect: Called | None
-    task: Any
-    run_id: str
-    streams: bool = False
-    evaluating_spends: bool = False
-    reflecting_spends: bool = False
-    store: LessonStore | None = None
-    max_attempts: int = 3
-    threshold: float = 0.8
-    top_k: int = 5
-    min_similarity: float | None = None
-    keep: Keep = "best"
-    patience: int | None = None
-    learn_from: LearnFrom = "failures"
-    user_id: str | None = None
-    agent_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +62,8 @@ class Run:
         self.plan = plan
         self.meter = meter
         self.records: list[AttemptRecord] = []
-        self.learned: list[Lesson] = []
         self.problems: list[str] = []
-        self._began = datetime.now(UTC)
-        self._credited: set[str] = set()
+        self._notebook = Notebook(plan)
         self._stop: StopReason | None = None
         self._evaluating_spends = plan.evaluating_spends
         self._reflecting_spends = plan.reflecting_spends
@@ -125,8 +86,10 @@ class Run:
         began = time.perf_counter()
         attempt = self._new_attempt(number)
         yield AttemptStarted(number, attempt.max_attempts, attempt.run_id, self.meter.left())
-        if self.plan.store is not None:
-            yield await self._recall(self.plan.store, attempt)
+        store = self.plan.store
+        if store is not None:
+            for event in await self._asked_store(attempt, self._notebook.recall(store, attempt)):
+                yield event
         acted = _Acted()
         async with aclosing(self._act(attempt)) as progress:
             async for step in progress:
@@ -144,8 +107,9 @@ class Run:
         self.records.append(record)
         for event in self._decide(record):
             yield event
-        for outcome in await self._credit(attempt, record):
-            yield outcome
+        if store is not None and attempt.lessons and evaluation.error is None:
+            for event in await self._asked_store(attempt, self._notebook.credit(store, attempt, record.passed)):
+                yield event
         lesson = None
         if self._is_to_learn_from(record):
             lesson, learned = await self._learn(attempt, record)
@@ -159,7 +123,7 @@ class Run:
             plan.task,
             number=number,
             max_attempts=plan.max_attempts,
-            lessons=_without_repetitions(self.learned)[-plan.top_k :],
+            lessons=self._notebook.own(),
             previous=tuple(self.records),
             threshold=plan.threshold,
             user_id=plan.user_id,
@@ -167,33 +131,6 @@ class Run:
             agent_version=plan.agent_version,
             meter=self.meter,
         )
-
-    # Recalling
-
-    async def _recall(self, store: LessonStore, attempt: Attempt) -> ReflexionEvent:
-        plan, began = self.plan, time.perf_counter()
-        question = store.recall(
-            str(plan.task),
-            k=plan.top_k,
-            user_id=plan.user_id,
-            agent_version=plan.agent_version,
-            min_similarity=plan.min_similarity,
-        )
-        try:
-            found = [each for each in await self._in_time(question) if self._is_known_since_before(each.lesson)]
-        except Exception as error:  # noqa: BLE001  a store that fails costs the lessons, not the attempt
-            return self._problem(attempt, "store", described(error))
-        found = found[: plan.top_k]
-        # What matters most stands last: the nearest lesson, and after it what this run has learned itself.
-        attempt.lessons = _without_repetitions(
-            [*(each.lesson for each in reversed(found)), *attempt.lessons], prefer_first=True
-        )[-plan.top_k :]
-        return LessonsRecalled(attempt.number, tuple(found), (time.perf_counter() - began) * 1000)
-
-    def _is_known_since_before(self, lesson: Lesson) -> bool:
-        """Lessons that other runs save while this one is under way are for the next one."""
-        is_new = lesson.created_at is not None and lesson.created_at >= self._began
-        return not is_new or lesson.run_id in ("", self.plan.run_id)
 
     # Acting
 
@@ -295,21 +232,6 @@ class Run:
         scores = [record.score for record in self.records]
         return max(scores[-patience:]) <= max(scores[:-patience])
 
-    async def _credit(self, attempt: Attempt, record: AttemptRecord) -> list[ReflexionEvent]:
-        """A lesson helped when the first attempt that was shown it passed."""
-        store = self.plan.store
-        if store is None or record.evaluation.error is not None:
-            return []
-        ids = [each.id for each in attempt.lessons if each.id and each.id not in self._credited]
-        if not ids:
-            return []
-        self._credited.update(ids)
-        try:
-            await self._in_time(store.outcome(self.plan.run_id, ids, record.passed))
-        except Exception as error:  # noqa: BLE001  what a lesson was worth is lost, nothing else
-            return [self._problem(attempt, "store", described(error))]
-        return [LessonOutcome(each, "helped" if record.passed else "hurt") for each in ids]
-
     # Learning
 
     def _is_to_learn_from(self, record: AttemptRecord) -> bool:
@@ -346,22 +268,22 @@ class Run:
             self._reflecting_spends = self._reflecting_spends or self.meter.usage is not before
         if lesson is None:
             return None, ()
-        kept, persisted = await self._persist(attempt, lesson)
-        self.learned.append(kept)
-        return kept, [LessonProduced(record.number, lesson), *persisted]
+        self._notebook.learned.append(lesson)
+        produced = LessonProduced(record.number, lesson)
+        if self.plan.store is None:
+            return lesson, [produced]
+        persisted = await self._asked_store(attempt, self._notebook.keep(self.plan.store, attempt, lesson))
+        return self._notebook.learned[-1], [produced, *persisted]
 
-    async def _persist(self, attempt: Attempt, lesson: Lesson) -> tuple[Lesson, list[ReflexionEvent]]:
-        store = self.plan.store
-        if store is None:
-            return lesson, []
+    async def _asked_store(
+        self, attempt: Attempt, work: Awaitable[ReflexionEvent | Sequence[ReflexionEvent]]
+    ) -> Sequence[ReflexionEvent]:
+        """A store that fails costs what it knows, and nothing else."""
         try:
-            (saved,) = await self._in_time(store.save([lesson]))
-        except Exception as error:  # noqa: BLE001  the lesson serves this run all the same
-            return lesson, [self._problem(attempt, "store", described(error))]
-        where = saved.merged_into or saved.id
-        kept = replace(lesson, id=where) if where else lesson
-        place = str(getattr(store, "place", "lesson_store"))
-        return kept, [LessonPersisted(attempt.number, place, kept.id, saved.merged_into is not None)]
+            told = await self._in_time(work)
+        except Exception as error:  # noqa: BLE001  others wrote it
+            return [self._problem(attempt, "store", described(error))]
+        return [told] if isinstance(told, ReflexionEvent) else told
 
     # Ending
 
@@ -372,7 +294,7 @@ class Run:
             self._best(),
             self._stop or "max_attempts",
             self.meter.usage,
-            tuple(self.learned),
+            tuple(self._notebook.learned),
             tuple(self.problems),
         )
 
@@ -406,12 +328,3 @@ class Run:
             if limit.expired():
                 raise OutOfTime from None
             raise
-
-
-def _without_repetitions(lessons: Sequence[Lesson], *, prefer_first: bool = False) -> tuple[Lesson, ...]:
-    """Each content once, where it was said last; the lesson that came from a store first knows its id."""
-    kept: dict[str, Lesson] = {}
-    for lesson in lessons:
-        known = kept.pop(lesson.content, None)
-        kept[lesson.content] = known if prefer_first and known is not None else lesson
-    return tuple(kept.values())

@@ -25,12 +25,13 @@ from reflexio.agents.architecture.react import ReAct
 from reflexio.agents.asking import say
 from reflexio.agents.attempt import Attempt, AttemptRecord
 from reflexio.agents.bullets import bullet
-from reflexio.agents.doors import Options, planned, warn_of_self_judgement
+from reflexio.agents.doors import Options, check, new_run_id, warn_of_self_judgement
 from reflexio.agents.evaluators.judge import verdict_in
-from reflexio.agents.evaluators.outcome import Evaluator, evaluating
+from reflexio.agents.evaluators.outcome import Evaluator, evaluating, guarded
 from reflexio.agents.events import LessonsRecalled, Progress, ReflexionEvent, Stopped
-from reflexio.agents.loop import Keep, LearnFrom, Output, Plan, Run
+from reflexio.agents.loop import Run
 from reflexio.agents.memory import MemoryBlock, Overlay
+from reflexio.agents.plan import Keep, LearnFrom, Output, Plan
 from reflexio.agents.prompts import prompt as read_prompt
 from reflexio.agents.reflecting import Reflect, reflecting
 from reflexio.agents.reflector import failure_told
@@ -81,12 +82,16 @@ class Reflexion:
         min_similarity: float | None = None,
         learn_from: LearnFrom = "failures",
     ) -> None:
-        if max_attempts < 1:
-            raise ValueError("max_attempts must be >= 1")
-        if not 0.0 <= threshold <= 1.0:
-            raise ValueError("threshold must be in [0.0, 1.0]")
-        if top_k_lessons < 1:
-            raise ValueError("top_k_lessons must be >= 1")
+        rules = Options(
+            max_attempts=max_attempts,
+            threshold=threshold,
+            top_k=top_k_lessons,
+            keep=keep,
+            patience=patience,
+            min_similarity=min_similarity,
+            learn_from=learn_from,
+        )
+        check(rules, top_k="top_k_lessons")
         self._base = ReAct() if base is None else base
         self._evaluator_prompt = evaluator_prompt or DEFAULT_EVALUATOR_PROMPT
         self._reflector_prompt = reflector_prompt or DEFAULT_REFLECTOR_PROMPT
@@ -94,15 +99,8 @@ class Reflexion:
         self._store = _lesson_store(lesson_store)
         self._evaluator = evaluator
         self._reflector = reflector
-        self._options = Options(
-            max_attempts=max_attempts,
-            threshold=threshold,
-            top_k=top_k_lessons if lesson_store is not None else sys.maxsize,
-            keep=keep,
-            patience=patience,
-            min_similarity=min_similarity,
-            learn_from=learn_from,
-        )
+        # Without a store every lesson of the block is shown.
+        self._rules: Any = rules if lesson_store is not None else {**rules, "top_k": sys.maxsize}
 
     def declared_workers(self) -> "dict[str, Agent]":
         return self._base.declared_workers()
@@ -130,18 +128,19 @@ class Reflexion:
 
     def _planned(self, session: AgentSession, deps: Dependencies, prompt: str) -> Plan:
         roles = _Roles(self, session, deps, prompt)
-        options: Options = {
-            **self._options,
-            "reflect": roles.reflect,
-            "lessons": BlockLessons(deps.memory, self._block) if self._store is None else self._store,
-            "user_id": deps.context.user_id,
-        }
         warn_of_self_judgement(deps.model.name, self._evaluator)
-        plan = planned(roles.act, prompt, roles.evaluate, options)
-        return replace(
-            plan,
+        return Plan(
+            act=roles.act,
+            streams=True,
+            evaluate=guarded(roles.evaluate, "evaluator"),
             evaluating_spends=self._evaluator is None or bool(getattr(self._evaluator, "spends", False)),
+            reflect=roles.reflect,
             reflecting_spends=self._reflector is None or bool(getattr(self._reflector, "spends", False)),
+            task=prompt,
+            run_id=new_run_id(),
+            store=BlockLessons(deps.memory, self._block) if self._store is None else self._store,
+            user_id=deps.context.user_id,
+            **self._rules,
         )
 
 

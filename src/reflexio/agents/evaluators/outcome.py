@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from reflexio.agents.attempt import Attempt
-from reflexio.agents.calling import prepared
+from reflexio.agents.calling import Called, prepared
 from reflexio.agents.values import Evaluation
 
 Outcome = Evaluation | float | bool | tuple[float | bool, str] | None
@@ -30,8 +30,10 @@ def evaluating(evaluator: Evaluator | Sequence[Evaluator]) -> Evaluate:
         return evaluating(All(*evaluator))
     if not callable(evaluator):
         raise TypeError(f"evaluate={evaluator!r} cannot be called; give a function of the output.")
-    call, name = prepared(evaluator), name_of(evaluator)
+    return guarded(prepared(evaluator), name_of(evaluator))
 
+
+def guarded(call: Called, name: str) -> Evaluate:
     async def evaluate(output: Any, attempt: Attempt | None) -> Evaluation:
         try:
             return read(await call(output, attempt), name)
