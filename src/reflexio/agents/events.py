@@ -44,7 +44,7 @@ class ReflexionEvent:
     name: ClassVar[str] = ""
 
     def payload(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return as_dict(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, **self.payload()}
@@ -63,7 +63,7 @@ class AttemptStarted(ReflexionEvent):
             "attempt": self.attempt,
             "max_attempts": self.max_attempts,
             "run_id": self.run_id,
-            "budget_left": {each: getattr(self.budget_left, each) for each in ("usd", "tokens", "seconds", "calls")},
+            "budget_left": as_dict(self.budget_left),
         }
 
 
@@ -116,7 +116,7 @@ class Evaluated(ReflexionEvent):
             "feedback": found.feedback,
             "criteria": dict(found.criteria),
             "evaluator": found.evaluator,
-            "usage": _usage(found.usage),
+            "usage": as_dict(found.usage),
             "ms": self.ms,
             "error": found.error,
         }
@@ -210,5 +210,5 @@ class Stopped(ReflexionEvent):
         }
 
 
-def _usage(usage: Usage) -> dict[str, float]:
-    return {each.name: getattr(usage, each.name) for each in fields(usage)}
+def as_dict(value: "ReflexionEvent | Budget | Usage") -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}

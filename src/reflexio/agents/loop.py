@@ -90,24 +90,20 @@ class Run:
         if store is not None:
             for event in await self._asked_store(attempt, self._notebook.recall(store, attempt)):
                 yield event
-        acted = _Acted()
-        async with aclosing(self._act(attempt)) as progress:
-            async for step in progress:
-                if isinstance(step, _Acted):
-                    acted = step
-                else:
-                    yield step
-        acting = time.perf_counter()
-        evaluation = acted.verdict or await self._evaluate(acted.output, attempt)
-        record = self._record(attempt, acted, evaluation)
-        if acted.finished or evaluation.error is None:
-            yield Evaluated(number, evaluation, record.passed, (time.perf_counter() - acting) * 1000)
-        if evaluation.error is not None:
-            yield self._problem(attempt, "evaluator" if acted.finished else "agent", evaluation.error)
-        self.records.append(record)
-        for event in self._decide(record):
+        if self.plan.streams:
+            acted = _Acted()
+            async with aclosing(self._follow(attempt)) as steps:
+                async for step in steps:
+                    if isinstance(step, _Acted):
+                        acted = step
+                    else:
+                        yield step
+        else:
+            acted = await self._act(attempt)
+        record, told = await self._judge(attempt, acted)
+        for event in told:
             yield event
-        if store is not None and attempt.lessons and evaluation.error is None:
+        if store is not None and attempt.lessons and record.evaluation.error is None:
             for event in await self._asked_store(attempt, self._notebook.credit(store, attempt, record.passed)):
                 yield event
         lesson = None
@@ -115,7 +111,18 @@ class Run:
             lesson, learned = await self._learn(attempt, record)
             for event in learned:
                 yield event
-        self.records[-1] = self._record(attempt, acted, evaluation, lesson, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self.records[-1] = AttemptRecord(
+            number,
+            record.output,
+            record.evaluation,
+            record.passed,
+            record.finished,
+            record.lessons,
+            lesson,
+            attempt.usage,
+            seconds,
+        )
 
     def _new_attempt(self, number: int) -> Attempt:
         plan = self.plan
@@ -134,45 +141,69 @@ class Run:
 
     # Acting
 
-    async def _act(self, attempt: Attempt) -> AsyncGenerator[ReflexionEvent | _Acted, None]:
+    async def _act(self, attempt: Attempt) -> _Acted:
         before = self.meter.usage
         try:
-            if self.plan.streams:
-                async with aclosing(self._streamed(attempt)) as steps:
-                    async for step in steps:
-                        yield step
-            else:
-                yield _Acted(await self._in_time(self.plan.act(self.plan.task, attempt)))
-        except AttemptFailed as failed:
-            yield _Acted(verdict=Evaluation(0.0, False, str(failed), evaluator="agent"))
-        except OutOfTime:
-            self._stop = "budget"
-            yield _Acted(verdict=Evaluation(0.0, False, evaluator="agent", error="The time was over."))
-        except Exception as error:  # the agent is not ours: without an earlier answer this is the caller's to see
-            if not any(record.finished for record in self.records):
-                raise
-            self._stop = "agent_error"
-            yield _Acted(verdict=Evaluation(0.0, False, evaluator="agent", error=described(error)))
+            return _Acted(await self._in_time(self.plan.act(self.plan.task, attempt)))
+        except Exception as error:  # noqa: BLE001  the agent is not ours; without an earlier answer this raises it
+            return self._failed(error)
+        finally:
+            self._count_at_least_one_call(before)
+
+    async def _follow(self, attempt: Attempt) -> AsyncGenerator[ReflexionEvent | _Acted, None]:
+        """An agent that is an async generator, step by step."""
+        before, acted = self.meter.usage, None
+        try:
+            async with aclosing(self.plan.act(self.plan.task, attempt)) as steps:
+                while True:
+                    try:
+                        step = await self._in_time(anext(steps))
+                    except StopAsyncIteration:
+                        break
+                    if isinstance(step, Output):
+                        acted = _Acted(step.value)
+                    else:
+                        yield Progress(attempt.number, step)
+            if acted is None:
+                raise TypeError("The agent is an async generator and ended without yielding an Output.")
+        except Exception as error:  # noqa: BLE001  as above
+            acted = self._failed(error)
+        finally:
+            self._count_at_least_one_call(before)
+        yield acted
+
+    def _failed(self, error: Exception) -> _Acted:
+        """The verdict about an attempt that raised. What the caller has to see is raised again."""
+        match error:
+            case AttemptFailed():
+                return _Acted(verdict=Evaluation(0.0, False, str(error), evaluator="agent"))
+            case OutOfTime():
+                self._stop = "budget"
+                return _Acted(verdict=Evaluation(0.0, False, evaluator="agent", error="The time was over."))
+            case _ if any(record.finished for record in self.records):
+                self._stop = "agent_error"
+                return _Acted(verdict=Evaluation(0.0, False, evaluator="agent", error=described(error)))
+            case _:
+                raise error
+
+    def _count_at_least_one_call(self, before: Usage) -> None:
         if self.meter.usage is before:
             self.meter.spend(ONE_CALL)
 
-    async def _streamed(self, attempt: Attempt) -> AsyncGenerator[ReflexionEvent | _Acted, None]:
-        answer: _Acted | None = None
-        async with aclosing(self.plan.act(self.plan.task, attempt)) as steps:
-            while True:
-                try:
-                    step = await self._in_time(anext(steps))
-                except StopAsyncIteration:
-                    break
-                if isinstance(step, Output):
-                    answer = _Acted(step.value)
-                else:
-                    yield Progress(attempt.number, step)
-        if answer is None:
-            raise TypeError("The agent is an async generator and ended without yielding an Output.")
-        yield answer
-
     # Evaluating
+
+    async def _judge(self, attempt: Attempt, acted: _Acted) -> tuple[AttemptRecord, list[ReflexionEvent]]:
+        began = time.perf_counter()
+        evaluation = acted.verdict or await self._evaluate(acted.output, attempt)
+        passed = passes(evaluation, self.plan.threshold)
+        record = AttemptRecord(attempt.number, acted.output, evaluation, passed, acted.finished, attempt.lessons)
+        told: list[ReflexionEvent] = []
+        if acted.finished or evaluation.error is None:
+            told.append(Evaluated(attempt.number, evaluation, passed, (time.perf_counter() - began) * 1000))
+        if evaluation.error is not None:
+            told.append(self._problem(attempt, "evaluator" if acted.finished else "agent", evaluation.error))
+        self.records.append(record)
+        return record, [*told, *self._decide(record)]
 
     async def _evaluate(self, output: Any, attempt: Attempt) -> Evaluation:
         if self._is_spent(self._evaluating_spends):
@@ -187,26 +218,6 @@ class Run:
             self._evaluating_spends = True
             self.meter.spend(evaluation.usage)
         return evaluation
-
-    def _record(
-        self,
-        attempt: Attempt,
-        acted: _Acted,
-        evaluation: Evaluation,
-        lesson: Lesson | None = None,
-        seconds: float = 0.0,
-    ) -> AttemptRecord:
-        return AttemptRecord(
-            attempt.number,
-            acted.output,
-            evaluation,
-            passes(evaluation, self.plan.threshold),
-            acted.finished,
-            attempt.lessons,
-            lesson,
-            attempt.usage,
-            seconds,
-        )
 
     def _decide(self, record: AttemptRecord) -> list[ReflexionEvent]:
         """Whether this was the last attempt, and why."""
@@ -317,12 +328,12 @@ class Run:
         """What costs nothing is stopped by the clock alone."""
         return bool(self.meter.spent()) if spends else self.meter.is_out_of_time()
 
-    async def _in_time(self, work: Awaitable[T]) -> T:
-        left = self.meter.seconds_left()
-        if left is None:
-            return await work
+    def _in_time(self, work: Awaitable[T]) -> Awaitable[T]:
+        return work if self.meter.budget.seconds is None else self._limited(work)
+
+    async def _limited(self, work: Awaitable[T]) -> T:
         try:
-            async with asyncio.timeout(left) as limit:
+            async with asyncio.timeout(self.meter.seconds_left()) as limit:
                 return await work
         except TimeoutError:
             if limit.expired():

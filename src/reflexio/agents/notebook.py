@@ -22,7 +22,7 @@ class Notebook:
         self._credited: set[str] = set()
 
     def own(self) -> tuple[Lesson, ...]:
-        return _once(self.learned)[-self._plan.top_k :] if self.learned else ()
+        return _once(self.learned)[-self._plan.top_k :]
 
     async def recall(self, store: LessonStore, attempt: Attempt) -> LessonsRecalled:
         """Puts what the store knows about the task into the attempt, before what this run has learned itself."""
@@ -66,6 +66,8 @@ class Notebook:
 
 def _once(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
     """Each content once, where it was said last; what came from a store comes first and knows its id."""
+    if len(lessons) < 2:
+        return tuple(lessons)
     kept: dict[str, Lesson] = {}
     for lesson in lessons:
         known = kept.pop(lesson.content, lesson)

@@ -16,6 +16,9 @@ Reflect = Callable[..., Any] | Literal["feedback"] | None
 """
 
 
+_BLANK = Lesson("")
+
+
 def reflecting(reflect: Reflect) -> Called | None:
     match reflect:
         case None:
@@ -38,8 +41,8 @@ def lesson_of(said: Any, record: AttemptRecord, attempt: Attempt) -> Lesson | No
         return None
     if not isinstance(said, str | Lesson):
         raise TypeError(f"A reflector answers with a sentence, a Lesson or None, not {said!r}.")
-    lesson = Lesson(said) if isinstance(said, str) else said
-    content = shortened(lesson.content.strip())
+    lesson = _BLANK if isinstance(said, str) else said
+    content = shortened((said if isinstance(said, str) else said.content).strip())
     if not content:
         return None
     return Lesson(

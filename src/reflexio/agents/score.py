@@ -47,8 +47,7 @@ def read_score(text: str) -> float | None:
 
 
 def _readable(pattern: re.Pattern[str], text: str) -> list[float]:
-    values = (_value(match) for match in pattern.finditer(text))
-    return [value for value in values if value is not None]
+    return [value for match in pattern.finditer(text) if (value := _value(match)) is not None]
 
 
 def _value(match: re.Match[str]) -> float | None:

@@ -20,7 +20,7 @@ from reflexio.agents import (
     reflexion,
     reflexion_stream,
 )
-from reflexio.agents.doors import Options, planned
+from reflexio.agents.doors import planned
 from reflexio.agents.evaluators.outcome import evaluating
 from reflexio.agents.events import Stopped
 from reflexio.agents.loop import Run
@@ -176,7 +176,8 @@ async def test_money_is_a_limit() -> None:
         return 0.1
 
     result = await reflexion(agent, "task", evaluate=itself, max_attempts=9, budget=Budget(usd=1.0))
-    assert (len(result.attempts), result.usage.cost_usd) == (3, pytest.approx(1.2))
+    assert len(result.attempts) == 3
+    assert result.usage.cost_usd == pytest.approx(1.2)
 
 
 async def test_an_evaluator_that_costs_nothing_may_still_prove_a_success() -> None:
@@ -246,7 +247,8 @@ class Clock:
         return value
 
     async def run(self, agent: Any, **parts: Any) -> ReflexionResult:
-        plan = planned(agent, "task", parts.pop("evaluate", itself), Options(**parts))
+        options: Any = parts
+        plan = planned(agent, "task", options.pop("evaluate", itself), options)
         meter = Meter(Budget(seconds=10), clock=lambda: self.now)
         *_, last = [event async for event in Run(plan, meter).events()]
         assert isinstance(last, Stopped)

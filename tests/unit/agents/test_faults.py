@@ -158,7 +158,7 @@ async def test_bases_that_never_read_memory_get_no_lessons() -> None:
 
 
 async def test_turns_of_earlier_attempts_use_up_those_of_later_ones() -> None:
-    script = [ToolCall("none"), "A", "score: 0", "Again.", ToolCall("none"), "B", "score: 1"]
+    script: list[Any] = [ToolCall("none"), "A", "score: 0", "Again.", ToolCall("none"), "B", "score: 1"]
     result = await Agent(model=ScriptedModel(script), max_turns=2, architecture=Reflexion()).run("Task.")
     assert (result.output, result.turns, result.interrupted) == ("B", 7, False)
 
@@ -171,19 +171,19 @@ async def test_the_last_output_is_returned_and_not_the_best() -> None:
 
 
 async def test_an_interrupted_later_attempt_loses_the_finished_one() -> None:
-    script = ["A", "score: 0.5", "More.", ToolCall("none"), ToolCall("none")]
+    script: list[Any] = ["A", "score: 0.5", "More.", ToolCall("none"), ToolCall("none")]
     result = await Agent(model=ScriptedModel(script), max_turns=2, architecture=Reflexion()).run("Task.")
     assert (result.output, result.interruption_reason) == ("A", "max_turns_exceeded")
 
 
 async def test_a_judge_that_fails_destroys_a_finished_answer() -> None:
-    script = ["A", ProviderUnavailable("busy"), "B", ProviderUnavailable("busy")]
+    script: list[Any] = ["A", ProviderUnavailable("busy"), "B", ProviderUnavailable("busy")]
     agent = Agent(model=ScriptedModel(script), architecture=Reflexion(max_attempts=2))
     assert (await agent.run("Task.")).output == "B"
 
 
 async def test_a_reflector_that_fails_destroys_a_finished_answer() -> None:
-    script = ["A", "score: 0.5", ProviderUnavailable("busy"), "B", "score: 0.2"]
+    script: list[Any] = ["A", "score: 0.5", ProviderUnavailable("busy"), "B", "score: 0.2"]
     agent = Agent(model=ScriptedModel(script), architecture=Reflexion(max_attempts=2))
     assert (await agent.run("Task.")).output == "A"
 

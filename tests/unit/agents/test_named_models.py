@@ -54,7 +54,7 @@ async def test_failures_say_who_must_act(answer: Any, error: type[Exception], mo
 
 
 async def test_a_named_judge_and_a_named_reflector_are_asked_for_structure(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = [
+    answers: list[Any] = [
         {"score": 0.2, "feedback": "Too short."},
         {"lesson": "Write more.", "trigger": "a text is asked for"},
         {"score": 1.0, "feedback": ""},

@@ -22,6 +22,7 @@ from reflexio.agents import (
     Reflexion,
     RunContext,
     ScriptedModel,
+    ToolCall,
     Usage,
 )
 from reflexio.agents.architecture.reflexion import DEFAULT_EVALUATOR_PROMPT, DEFAULT_REFLECTOR_PROMPT
@@ -308,13 +309,8 @@ async def test_a_lesson_goes_to_the_store_and_not_to_the_block() -> None:
 
 
 async def test_an_interrupted_base_ends_the_run_at_once() -> None:
-    class Stuck(ReAct):
-        async def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]:
-            session.output = "half"
-            session.interrupt("max_turns_exceeded")
-            return
-            yield
-
-    events, model, session = await run(Reflexion(base=Stuck()), [])
-    assert (names(events), model.asked) == (["attempt_started"], [])
-    assert (session.output, session.interruption_reason) == ("half", "max_turns_exceeded")
+    script = [ToolCall("none"), ToolCall("none")]
+    events, model, session = await run(Reflexion(base=ReAct(max_turns=2)), script)
+    told = [event.payload["name"] for event in events if event.kind is EventKind.ARCHITECTURE_EVENT]
+    assert (told, len(model.asked)) == (["reflexion.attempt_started"], 2)
+    assert (session.output, session.interruption_reason) == ("", "max_turns_exceeded")

@@ -1,7 +1,6 @@
 """What every architecture is given and gives back: a session to fill, what it may use, and events on the way."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -31,22 +30,39 @@ class EventKind(StrEnum):
     COMPLETED = "completed"
 
 
-@dataclass(frozen=True, slots=True)
+Payload = dict[str, Any]
+
+
 class Event:
-    """Something that happened in a run. An architecture's own events have their name in the payload."""
+    """Something that happened in a run. An architecture's own events have their name in the payload.
 
-    kind: EventKind
-    session_id: str
-    payload: dict[str, Any] = field(default_factory=dict)
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    A payload may be given as a function that makes it: most events of most runs are read by nobody.
+    """
 
-    def to_dict(self) -> dict[str, Any]:
+    __slots__ = ("_payload", "at", "kind", "session_id")
+
+    def __init__(self, kind: EventKind, session_id: str, payload: Payload | Callable[[], Payload]) -> None:
+        self.kind = kind
+        self.session_id = session_id
+        self.at = datetime.now(UTC)
+        self._payload = payload
+
+    @property
+    def payload(self) -> Payload:
+        if not isinstance(self._payload, dict):
+            self._payload = self._payload()
+        return self._payload
+
+    def to_dict(self) -> Payload:
         return {
             "kind": self.kind.value,
             "session_id": self.session_id,
             "at": self.at.isoformat(),
             "payload": self.payload,
         }
+
+    def __repr__(self) -> str:
+        return f"Event({self.kind.value!r}, {self.session_id!r}, {self.payload!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,9 @@ class Dependencies:
     streaming: bool = False
     context: RunContext = field(default_factory=RunContext)
 
+    def with_memory(self, memory: Memory) -> "Dependencies":
+        return Dependencies(self.model, memory, self.tools, self.budget, self.max_turns, self.streaming, self.context)
+
 
 @runtime_checkable
 class Architecture(Protocol):
@@ -111,14 +130,20 @@ class Architecture(Protocol):
     def declared_workers(self) -> "dict[str, Agent]": ...
 
 
-@asynccontextmanager
-async def closing(events: AsyncIterator[Event]) -> AsyncGenerator[AsyncIterator[Event], None]:
-    """Ends the events when nobody listens any longer, here and now and not when they are collected."""
-    try:
-        yield events
-    finally:
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
+class closing:  # noqa: N801  like contextlib's
+    """Ends events when nobody listens any longer: here and now, and not when they are collected."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        self._events = events
+
+    async def __aenter__(self) -> AsyncIterator[Event]:
+        return self._events
+
+    async def __aexit__(self, *_: object) -> None:
+        if isinstance(self._events, AsyncGenerator):
+            await self._events.aclose()
 
 
 def budget_exceeded(session: AgentSession, deps: Dependencies, limit: str) -> Event:

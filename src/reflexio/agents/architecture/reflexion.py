@@ -8,7 +8,6 @@ its model.
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reflexio.agents.architecture.base import (
@@ -159,7 +158,7 @@ class _Roles:
         """The base starts afresh; the attempt's lessons stand in its memory, or else in its instructions."""
         base, session, block = self._how._base, self._session, self._how._block
         lessons = "\n".join(bullet(each.content) for each in attempt.lessons)
-        deps = replace(self._deps, memory=Overlay(self._deps.memory, block, lessons))
+        deps = self._deps.with_memory(Overlay(self._deps.memory, block, lessons))
         instructions = session.instructions
         if lessons and not getattr(base, "reads_memory", False):
             session.instructions = f"{instructions}\n\n{MemoryBlock(block, lessons).format()}".strip()
@@ -175,25 +174,29 @@ class _Roles:
         yield Output(session.output)
 
     async def evaluate(self, output: Any, attempt: Attempt) -> Evaluation:
-        before = attempt.usage
+        meter = self._deps.budget
+        before = meter.usage
         evaluation = await (self._judged if self._evaluate is None else self._evaluate)(output, attempt)
-        self._session.book(attempt.usage - before + evaluation.usage)
+        self._session.book(evaluation.usage)
+        if meter.usage is not before:
+            self._session.book(meter.usage - before)
         return evaluation
 
     async def _judged(self, output: Any, attempt: Attempt | None) -> Evaluation:
         number = attempt.number if attempt else 1
         case = f"Task:\n{self._prompt}\n\nAgent output (attempt {number}):\n{output}"
         text, usage = await say(self._deps.model, self._how._evaluator_prompt, case)
-        return replace(verdict_in(text), usage=usage, evaluator=self._deps.model.name)
+        return verdict_in(text, evaluator=self._deps.model.name, usage=usage)
 
     async def reflect(self, record: AttemptRecord, attempt: Attempt) -> Any:
-        before = attempt.usage
-        try:
-            if self._reflect is not None:
-                return await self._reflect(record, attempt)
+        if self._reflect is None:
             text, usage = await say(self._deps.model, self._how._reflector_prompt, failure_told(record, self._prompt))
             attempt.spend(usage)
+            self._session.book(usage)
             return text
+        before = attempt.usage
+        try:
+            return await self._reflect(record, attempt)
         finally:
             self._session.book(attempt.usage - before)
 
@@ -208,4 +211,4 @@ def _lesson_store(store: VectorStore | LessonStore | None) -> LessonStore | None
 
 
 def _told(event: ReflexionEvent, session: AgentSession) -> Event:
-    return Event(EventKind.ARCHITECTURE_EVENT, session.id, event.to_dict())
+    return Event(EventKind.ARCHITECTURE_EVENT, session.id, event.to_dict)

@@ -12,7 +12,7 @@ from reflexio.agents.model import Model
 from reflexio.agents.opened import named
 from reflexio.agents.prompts import prompt
 from reflexio.agents.score import read_score
-from reflexio.agents.values import NO_USAGE, Evaluation
+from reflexio.agents.values import NO_USAGE, Evaluation, Usage
 from reflexio.errors import ProviderError
 from reflexio.ports.chat import Chat
 
@@ -66,16 +66,16 @@ class Judge:
             return Evaluation(verdict.score, feedback=verdict.feedback.strip(), usage=usage)
         instructions = "\n\n".join(part for part in (prompt("evaluate"), self._rubric) if part)
         text, usage = await say(model, instructions, f"Task:\n{task}\n\nAgent output:\n{output}")
-        return replace(verdict_in(text), usage=usage)
+        return verdict_in(text, evaluator=self.name, usage=usage)
 
 
-def verdict_in(text: str) -> Evaluation:
+def verdict_in(text: str, *, evaluator: str, usage: Usage) -> Evaluation:
     """What a judge wrote: a score, and as feedback what stands beside it."""
     score = read_score(text)
     if score is None:
         said = " ".join(text.split())[:SHOWN]
         error = f"The judge's answer holds no score: {said!r}" if said else "The judge answered nothing."
-        return Evaluation(0.0, False, text.strip(), error=error)
-    lines = text.strip().splitlines()
-    rest = lines[1:] if len(lines) > 1 else lines if len(lines[0].split()) > 2 else []
-    return Evaluation(score, feedback="\n".join(rest).strip())
+        return Evaluation(0.0, False, text.strip(), evaluator=evaluator, usage=usage, error=error)
+    first, _, rest = text.strip().partition("\n")
+    feedback = rest.strip() or (first if len(first.split()) > 2 else "")
+    return Evaluation(score, feedback=feedback, evaluator=evaluator, usage=usage)
