@@ -52,7 +52,9 @@ class RunResult:
 
 
 class Agent:
-    """Runs prompts. One agent serves many runs at once; what a run changes is its own.
+    """Instructions, a model, tools and a memory, and an architecture that runs prompts with them.
+
+    One agent serves many runs at once; what a run changes is its own.
 
     `model` is a name ("openai:gpt-5-mini", its key comes from the environment) or any `Model`. `tools` are plain typed
     functions. `architecture` is "react" (the default), "reflexion", or an instance.

@@ -87,7 +87,7 @@ async def reflexion_stream(
     evaluate: Evaluator | Sequence[Evaluator],
     **options: Unpack[Options],
 ) -> AsyncGenerator[ReflexionEvent, None]:
-    """The same, told while it happens. The last event is `Stopped`; leaving earlier ends the run.
+    """`reflexion`, told while it happens. The last event is `Stopped`; leaving earlier ends the run.
 
     An agent that is an async generator is followed step by step: what it yields comes as `Progress`, its answer as
     an `Output`.

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class ReAct:
-    """The default architecture. `max_turns` model calls at most for one prompt; the agent's limit unless given."""
+    """Asks the model, runs the tools it wants, and asks again until it answers. The default.
+
+    At most `max_turns` model calls for one prompt; the agent's limit unless given.
+    """
 
     name = "react"
     reads_memory = True
