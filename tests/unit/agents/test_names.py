@@ -30,7 +30,7 @@ def test_importing_the_room_imports_next_to_nothing() -> None:
 
 
 def test_agents_need_neither_the_server_nor_a_models_client() -> None:
-    found = imported_by("from reflexio.agents import *")
+    found = imported_by("from reflexio.agents import Agent, Judge, Reflexion, ScriptedModel, UnitTests, reflexion")
     assert not found & {"sqlalchemy", "alembic", "fastapi", "starlette", "uvicorn", "dbos", "pydantic_ai", "openai"}
 
 
