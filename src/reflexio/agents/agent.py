@@ -18,7 +18,7 @@ from reflexio.agents.architecture.base import (
 )
 from reflexio.agents.architecture.react import ReAct
 from reflexio.agents.architecture.reflexion import Reflexion
-from reflexio.agents.attempt import Attempt
+from reflexio.agents.attempt import Attempt, AttemptFailed
 from reflexio.agents.doors import run_alone
 from reflexio.agents.memory import InMemoryMemory, Memory
 from reflexio.agents.meter import UNLIMITED, Meter
@@ -144,16 +144,24 @@ class Agent:
         yield Event(EventKind.COMPLETED, session.id, {"result": _result(session, began).to_dict()})
 
     async def __call__(self, task: str, attempt: Attempt) -> str:
-        """The agent as one attempt of `reflexion()`: its lessons stand below the instructions."""
+        """The agent as one attempt of `reflexion()`: its lessons stand below the instructions.
+
+        What it spends counts for that run, and without a budget of its own it keeps that run's.
+        """
         instructions = "\n\n".join(part for part in (self._instructions, attempt.text()) if part)
         session = AgentSession(attempt.run_id, instructions)
-        deps = self._dependencies(RunContext(attempt.user_id, session.id, attempt.run_id), streaming=False)
+        own = self._budget != UNLIMITED
+        context = RunContext(attempt.user_id, session.id, attempt.run_id)
+        deps = self._dependencies(context, streaming=False, meter=None if own else attempt.meter)
         try:
             async with closing(self.architecture.run(session, deps, task)) as events:
                 async for _ in events:
                     continue
         finally:
-            attempt.spend(session.cumulative_usage)
+            if own:
+                attempt.spend(deps.budget.usage)
+        if session.interrupted:
+            raise AttemptFailed(f"It did not come to an answer: {session.interruption_reason}.")
         return session.output
 
     async def aclose(self) -> None:
@@ -162,10 +170,9 @@ class Agent:
         if close is not None:
             await close()
 
-    def _dependencies(self, context: RunContext, *, streaming: bool) -> Dependencies:
-        return Dependencies(
-            self._model, self.memory, self._tools, Meter(self._budget), self._max_turns, streaming, context
-        )
+    def _dependencies(self, context: RunContext, *, streaming: bool, meter: Meter | None = None) -> Dependencies:
+        budget = Meter(self._budget) if meter is None else meter
+        return Dependencies(self._model, self.memory, self._tools, budget, self._max_turns, streaming, context)
 
 
 def _architecture(wanted: Architecture | str | None) -> Architecture:

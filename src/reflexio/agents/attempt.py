@@ -41,14 +41,17 @@ class AttemptRecord:
 
 
 class Attempt:
-    """What the agent is handed beside the task. `text()` is ready to be put into a system prompt."""
+    """What the agent is handed beside the task. `text()` is ready to be put into a system prompt.
+
+    `meter` counts what the whole run spends; `spend` adds to it.
+    """
 
     __slots__ = (
         "_at_start",
-        "_meter",
         "agent_version",
         "lessons",
         "max_attempts",
+        "meter",
         "number",
         "previous",
         "run_id",
@@ -80,8 +83,8 @@ class Attempt:
         self.user_id = user_id
         self.run_id = run_id
         self.agent_version = agent_version
-        self._meter = Meter() if meter is None else meter
-        self._at_start = self._meter.usage
+        self.meter = Meter() if meter is None else meter
+        self._at_start = self.meter.usage
 
     @property
     def is_last(self) -> bool:
@@ -89,16 +92,16 @@ class Attempt:
 
     @property
     def budget_left(self) -> Budget:
-        return self._meter.left()
+        return self.meter.left()
 
     @property
     def usage(self) -> Usage:
         """What was spent since this attempt began."""
-        return self._meter.usage - self._at_start
+        return self.meter.usage - self._at_start
 
     def spend(self, usage: Usage) -> None:
         """Report what a call cost; an agent that reports nothing counts as one call."""
-        self._meter.spend(usage)
+        self.meter.spend(usage)
 
     def text(self, *, max_chars: int = 4_000) -> str:
         """The lessons for a prompt: escaped, one a line, within `max_chars`. Empty when there are none."""

@@ -1,6 +1,6 @@
 """A conversation with tools, over the same connection as structured questions. Imports pydantic-ai: import it late."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -43,7 +43,9 @@ class Conversation(Session):
             raise failure(error, self._address, Spend(self._address.name, calls=1)) from error
         return self._reply(response, messages)
 
-    async def stream(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> AsyncIterator[str | ModelReply]:
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec]
+    ) -> AsyncGenerator[str | ModelReply, None]:
         try:
             async with model_request_stream(
                 self._model,

@@ -165,6 +165,9 @@ class LessonPersisted(ReflexionEvent):
     id: str
     merged: bool
 
+    def payload(self) -> dict[str, Any]:
+        return {**as_dict(self), "target": self.block}
+
 
 @dataclass(frozen=True, slots=True)
 class LessonOutcome(ReflexionEvent):

@@ -4,12 +4,11 @@ Lessons travel with the attempt and through nothing that runs share. What a run 
 evaluator, a reflector or a store that fails is reported, and the best output so far is kept.
 """
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 from reflexio.agents.attempt import Attempt, AttemptFailed, AttemptRecord
 from reflexio.agents.evaluators.outcome import described, passes
@@ -28,19 +27,13 @@ from reflexio.agents.events import (
     StopReason,
     ThresholdMet,
 )
-from reflexio.agents.meter import Meter
+from reflexio.agents.meter import Meter, OutOfTime
 from reflexio.agents.notebook import Notebook
 from reflexio.agents.plan import Output, Plan
 from reflexio.agents.reflecting import lesson_of
 from reflexio.agents.values import NO_USAGE, Evaluation, Lesson, Usage
 
-T = TypeVar("T")
-
 ONE_CALL = Usage(calls=1)
-
-
-class OutOfTime(Exception):
-    """The seconds of the budget were over while something was under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +137,7 @@ class Run:
     async def _act(self, attempt: Attempt) -> _Acted:
         before = self.meter.usage
         try:
-            return _Acted(await self._in_time(self.plan.act(self.plan.task, attempt)))
+            return _Acted(await self.meter.in_time(self.plan.act(self.plan.task, attempt)))
         except Exception as error:  # noqa: BLE001  the agent is not ours; without an earlier answer this raises it
             return self._failed(error)
         finally:
@@ -157,7 +150,7 @@ class Run:
             async with aclosing(self.plan.act(self.plan.task, attempt)) as steps:
                 while True:
                     try:
-                        step = await self._in_time(anext(steps))
+                        step = await self.meter.in_time(anext(steps))
                     except StopAsyncIteration:
                         break
                     if isinstance(step, Output):
@@ -210,11 +203,11 @@ class Run:
             self._stop = "budget"
             return Evaluation(0.0, False, error="The budget was spent before this was evaluated.")
         try:
-            evaluation = await self._in_time(self.plan.evaluate(output, attempt))
+            evaluation = await self.meter.in_time(self.plan.evaluate(output, attempt))
         except OutOfTime:
             self._stop = "budget"
             return Evaluation(0.0, False, error="The time was over before this was evaluated.")
-        if evaluation.usage is not NO_USAGE:
+        if evaluation.usage != NO_USAGE:
             self._evaluating_spends = True
             self.meter.spend(evaluation.usage)
         return evaluation
@@ -268,7 +261,7 @@ class Run:
             return None, ()
         before = self.meter.usage
         try:
-            said = await self._in_time(self.plan.reflect(record, attempt))
+            said = await self.meter.in_time(self.plan.reflect(record, attempt))
             lesson = lesson_of(said, record, attempt)
         except OutOfTime:
             self._stop = self._stop or "budget"
@@ -280,18 +273,18 @@ class Run:
         if lesson is None:
             return None, ()
         self._notebook.learned.append(lesson)
-        produced = LessonProduced(record.number, lesson)
         if self.plan.store is None:
-            return lesson, [produced]
+            return lesson, [LessonProduced(record.number, lesson)]
         persisted = await self._asked_store(attempt, self._notebook.keep(self.plan.store, attempt, lesson))
-        return self._notebook.learned[-1], [produced, *persisted]
+        kept = self._notebook.learned[-1]
+        return kept, [LessonProduced(record.number, kept), *persisted]
 
     async def _asked_store(
         self, attempt: Attempt, work: Awaitable[ReflexionEvent | Sequence[ReflexionEvent]]
     ) -> Sequence[ReflexionEvent]:
         """A store that fails costs what it knows, and nothing else."""
         try:
-            told = await self._in_time(work)
+            told = await self.meter.in_time(work)
         except Exception as error:  # noqa: BLE001  others wrote it
             return [self._problem(attempt, "store", described(error))]
         return [told] if isinstance(told, ReflexionEvent) else told
@@ -327,15 +320,3 @@ class Run:
     def _is_spent(self, spends: bool) -> bool:
         """What costs nothing is stopped by the clock alone."""
         return bool(self.meter.spent()) if spends else self.meter.is_out_of_time()
-
-    def _in_time(self, work: Awaitable[T]) -> Awaitable[T]:
-        return work if self.meter.budget.seconds is None else self._limited(work)
-
-    async def _limited(self, work: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(self.meter.seconds_left()) as limit:
-                return await work
-        except TimeoutError:
-            if limit.expired():
-                raise OutOfTime from None
-            raise

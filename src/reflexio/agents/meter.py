@@ -1,11 +1,19 @@
 """What a run has cost so far, held against what it may cost."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from reflexio.agents.values import NO_USAGE, Budget, Usage
 
+T = TypeVar("T")
+
 UNLIMITED = Budget()
+
+
+class OutOfTime(Exception):
+    """The seconds of the budget were over while something was under way."""
 
 
 class Meter:
@@ -45,6 +53,19 @@ class Meter:
         if self.budget.seconds is None:
             return None
         return max(0.0, self._began + self.budget.seconds - self._clock())
+
+    def in_time(self, work: Awaitable[T]) -> Awaitable[T]:
+        """The same work, given up with `OutOfTime` when the seconds are over."""
+        return work if self.budget.seconds is None else self._limited(work)
+
+    async def _limited(self, work: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self.seconds_left()) as limit:
+                return await work
+        except TimeoutError:
+            if limit.expired():
+                raise OutOfTime from None
+            raise
 
     def left(self) -> Budget:
         """What may still be spent."""

@@ -1,5 +1,6 @@
 """What an agent needs of a language model: to be asked with messages and tools, at once or piece by piece."""
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -91,8 +92,8 @@ class ScriptedModel:
         self, messages: Sequence[Message], *, tools: Sequence[ToolSpec] = ()
     ) -> AsyncIterator[str | ModelReply]:
         reply = self._say(messages)
-        for word in reply.text.split(" ") if reply.text else ():
-            yield word if reply.text.startswith(word) else f" {word}"
+        for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.text):
+            yield word
         yield reply
 
     def _say(self, messages: Sequence[Message]) -> ModelReply:

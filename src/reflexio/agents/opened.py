@@ -4,7 +4,8 @@ A connection belongs to the loop it was made in, while agents and judges are oft
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -37,9 +38,10 @@ class NamedModel:
 
     async def stream(
         self, messages: Sequence[Message], *, tools: Sequence[ToolSpec] = ()
-    ) -> AsyncIterator[str | ModelReply]:
-        async for piece in (await self._opened()).stream(messages, tools):
-            yield piece
+    ) -> AsyncGenerator[str | ModelReply, None]:
+        async with aclosing((await self._opened()).stream(messages, tools)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def ask(self, messages: Messages, shape: type[A]) -> Reply[A]:
         return await (await self._opened()).ask(messages, shape)

@@ -28,7 +28,7 @@ class Tool:
         self._arguments = _arguments(function)
         schema = self._arguments.model_json_schema()
         schema.pop("title", None)
-        self.spec = ToolSpec(name or function.__name__, description or inspect.getdoc(function) or "", schema)
+        self.spec = ToolSpec(name or _name(function), description or inspect.getdoc(function) or "", schema)
 
     async def __call__(self, args: Mapping[str, Any]) -> str:
         """The answer as a model reads it: text, or JSON. Raises what the function raises."""
@@ -62,6 +62,10 @@ async def answered(call: ToolCall, tools: Mapping[str, Tool]) -> tuple[str, bool
         return f"{type(error).__name__}: {error}", False
 
 
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
 def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
     return function(**values)
 
@@ -71,8 +75,8 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise ValueError(f"The parameter {name!r} of {function.__name__!r} has no name that a model could use.")
+            raise ValueError(f"The parameter {name!r} of {_name(function)!r} has no name that a model could use.")
         if name not in hints:
-            raise ValueError(f"The parameter {name!r} of {function.__name__!r} needs a type.")
+            raise ValueError(f"The parameter {name!r} of {_name(function)!r} needs a type.")
         fields[name] = (hints[name], ... if parameter.default is parameter.empty else parameter.default)
-    return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+    return create_model(_name(function), __config__=ConfigDict(extra="forbid"), **fields)

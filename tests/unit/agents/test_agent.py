@@ -212,6 +212,46 @@ async def test_an_agent_may_be_tried_by_the_loop_for_any_callable() -> None:
     assert "- Say two." in model.asked[1][0].content
 
 
+async def test_an_agent_in_the_loop_keeps_the_budget_of_the_run() -> None:
+    model = ScriptedModel(otherwise=ToolCall("none"))
+    result = await reflexion(Agent(model=model), "Go on.", evaluate=lambda output: True, budget=Budget(calls=3))
+    assert (len(model.asked), result.usage.calls, result.stop_reason) == (3, 3, "budget")
+    model = ScriptedModel(otherwise=ToolCall("none"))
+    agent = Agent(model=model, budget=Budget(calls=2))
+    result = await reflexion(agent, "Go on.", evaluate=lambda output: True, max_attempts=2)
+    assert (len(model.asked), result.usage.calls, result.stop_reason) == (4, 4, "max_attempts")
+    assert "budget:calls" in result.lessons[0].content
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_model_or_a_tool_that_hangs_is_given_up_when_the_time_is_over(streaming: bool) -> None:
+    async def hang() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    class Hanging(ScriptedModel):
+        async def complete(self, messages: Any, **_: Any) -> Any:
+            await hang()
+
+        async def stream(self, messages: Any, **_: Any) -> Any:
+            await hang()
+            yield ""
+
+    for model in (Hanging(), ScriptedModel([ToolCall("hang")])):
+        agent = Agent(model=model, tools=[hang], budget=Budget(seconds=0.05))
+        if streaming:
+            *_, last = [event async for event in agent.stream("Go.")]
+            assert last.payload["result"]["interruption_reason"] == "budget:seconds"
+        else:
+            assert (await agent.run("Go.")).interruption_reason == "budget:seconds"
+
+
+async def test_pieces_of_a_stream_make_the_whole() -> None:
+    text = "a b a\n  c "
+    events = [event async for event in Agent(model=ScriptedModel([text])).stream("Go.")]
+    assert "".join(event.payload["chunk"] for event in events if event.kind is EventKind.MODEL_CHUNK) == text
+
+
 async def test_an_empty_script_says_so() -> None:
     with pytest.raises(LookupError, match="no line left"):
         await Agent(model=ScriptedModel()).run("Go.")

@@ -41,6 +41,31 @@ async def test_an_agent_talks_to_a_named_model_and_uses_tools(monkeypatch: pytes
     assert second.body["messages"][-1]["content"] == "Rain in Rome."
 
 
+async def test_a_named_model_is_followed_word_by_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted_model([{"city": "Rome"}, Spoken("Take an umbrella.")]) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        agent = Agent("Be brief.", model="openai:gpt-5-mini", tools=[weather])
+        events = [event async for event in agent.stream("Rome?")]
+        await agent.aclose()
+    kinds = [event.kind.value for event in events]
+    assert kinds == ["started", "tool_call", "tool_result", *["model_chunk"] * 3, "completed"]
+    assert [event.payload["chunk"] for event in events[3:6]] == ["Take", " an", " umbrella."]
+    assert events[-1].payload["result"]["tokens_in"] == model.prompt_tokens
+
+
+async def test_leaving_a_named_models_stream_closes_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted_model([Spoken("Take an umbrella.")]) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        agent = Agent(model="openai:gpt-5-mini")
+        stream = agent.stream("Rome?")
+        async for event in stream:
+            if event.kind.value == "model_chunk":
+                break
+        await stream.aclose()
+        await agent.aclose()
+    assert model.calls == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "error"),
     [(Failure(401), ProviderRefused), (Failure(503), ProviderUnavailable), (Filtered(), UnreadableAnswer)],

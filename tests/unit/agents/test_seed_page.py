@@ -171,7 +171,7 @@ async def test_the_events_carry_what_the_page_promises() -> None:
     assert (started["attempt"], started["max_attempts"]) == (1, 3)
     assert (evaluated["attempt"], evaluated["score"], evaluated["feedback"]) == (1, 0.2, "Too short.")
     assert (produced["attempt"], produced["lesson"]) == (1, "Lesson one.")
-    assert (persisted["attempt"], persisted["block"]) == (1, "reflexion_lessons")
+    assert (persisted["attempt"], persisted["block"], persisted["merged"]) == (1, "reflexion_lessons", False)
 
 
 async def test_an_agent_frames_the_run_with_started_and_completed() -> None:

@@ -120,6 +120,11 @@ async def test_a_command_runs_beside_files_of_ones_own() -> None:
     assert "AssertionError" in failed.feedback
 
 
+async def test_a_command_that_is_not_there_is_the_evaluators_fault() -> None:
+    with pytest.raises(OSError, match="no-such-program: No such file"):
+        await UnitTests(command=["no-such-program"])("")
+
+
 def test_what_cannot_be_run_is_refused() -> None:
     with pytest.raises(ValueError, match="tests or a command"):
         UnitTests()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from reflexio.agents.memory import InMemoryMemory, Memory
 from reflexio.agents.meter import Meter
@@ -15,6 +15,8 @@ from reflexio.agents.values import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from reflexio.agents.agent import Agent
+
+T = TypeVar("T")
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -130,20 +132,20 @@ class Architecture(Protocol):
     def declared_workers(self) -> "dict[str, Agent]": ...
 
 
-class closing:  # noqa: N801  like contextlib's
-    """Ends events when nobody listens any longer: here and now, and not when they are collected."""
+class closing(Generic[T]):  # noqa: N801  like contextlib's, for iterators that may not be generators
+    """Ends what others yield when nobody listens any longer: here and now, and not when it is collected."""
 
-    __slots__ = ("_events",)
+    __slots__ = ("_steps",)
 
-    def __init__(self, events: AsyncIterator[Event]) -> None:
-        self._events = events
+    def __init__(self, steps: AsyncIterator[T]) -> None:
+        self._steps = steps
 
-    async def __aenter__(self) -> AsyncIterator[Event]:
-        return self._events
+    async def __aenter__(self) -> AsyncIterator[T]:
+        return self._steps
 
     async def __aexit__(self, *_: object) -> None:
-        if isinstance(self._events, AsyncGenerator):
-            await self._events.aclose()
+        if isinstance(self._steps, AsyncGenerator):
+            await self._steps.aclose()
 
 
 def budget_exceeded(session: AgentSession, deps: Dependencies, limit: str) -> Event:

@@ -1,12 +1,14 @@
 """ReAct: ask the model, run the tools it wants, and ask again until it answers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from reflexio.agents.architecture.base import AgentSession, Dependencies, Event, EventKind, budget_exceeded
-from reflexio.agents.model import Message, ModelReply, ToolCall
+from reflexio.agents.architecture.base import AgentSession, Dependencies, Event, EventKind, budget_exceeded, closing
+from reflexio.agents.meter import OutOfTime
+from reflexio.agents.model import Message, ModelReply, ToolCall, ToolSpec
 from reflexio.agents.tools import answered
 
 if TYPE_CHECKING:
@@ -33,33 +35,44 @@ class ReAct:
     async def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]:
         if not session.messages:
             session.messages = await _opening(session, deps, prompt)
-        tools = [tool.spec for tool in deps.tools.values()]
         # Turns carry over from one attempt to the next; the limit is for this one.
         last = session.turns + (deps.max_turns if self._max_turns is None else self._max_turns)
-        while True:
-            if session.turns >= last:
-                session.interrupt("max_turns_exceeded")
-                return
-            if limit := deps.budget.spent():
-                yield budget_exceeded(session, deps, limit)
-                return
-            reply = ModelReply("")
-            if deps.streaming:
-                async for piece in deps.model.stream(session.messages, tools=tools):
-                    if isinstance(piece, ModelReply):
-                        reply = piece
-                    else:
-                        yield Event(EventKind.MODEL_CHUNK, session.id, {"chunk": piece})
-            else:
-                reply = await deps.model.complete(session.messages, tools=tools)
-            _take(reply, session, deps)
-            if not reply.tool_calls:
-                session.output = reply.text
-                return
-            for call in reply.tool_calls:
-                yield Event(EventKind.TOOL_CALL, session.id, {"call": asdict(call)})
-            for event in await _answer(reply.tool_calls, session, deps):
-                yield event
+        try:
+            while session.turns < last:
+                if limit := deps.budget.spent():
+                    yield budget_exceeded(session, deps, limit)
+                    return
+                if deps.streaming:
+                    reply = ModelReply("")
+                    async with aclosing(_pieces(session, deps)) as pieces:
+                        async for piece in pieces:
+                            if isinstance(piece, ModelReply):
+                                reply = piece
+                            else:
+                                yield Event(EventKind.MODEL_CHUNK, session.id, {"chunk": piece})
+                else:
+                    reply = await deps.budget.in_time(deps.model.complete(session.messages, tools=_specs(deps)))
+                _take(reply, session, deps)
+                if not reply.tool_calls:
+                    session.output = reply.text
+                    return
+                for call in reply.tool_calls:
+                    yield Event(EventKind.TOOL_CALL, session.id, {"call": asdict(call)})
+                for event in await deps.budget.in_time(_answer(reply.tool_calls, session, deps)):
+                    yield event
+            session.interrupt("max_turns_exceeded")
+        except OutOfTime:
+            yield budget_exceeded(session, deps, "seconds")
+
+
+def _specs(deps: Dependencies) -> list[ToolSpec]:
+    return [tool.spec for tool in deps.tools.values()]
+
+
+async def _pieces(session: AgentSession, deps: Dependencies) -> AsyncGenerator[str | ModelReply, None]:
+    async with closing(deps.model.stream(session.messages, tools=_specs(deps))) as pieces:
+        while (piece := await deps.budget.in_time(anext(pieces, None))) is not None:
+            yield piece
 
 
 async def _opening(session: AgentSession, deps: Dependencies, prompt: str) -> list[Message]:

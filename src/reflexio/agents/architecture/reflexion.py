@@ -118,7 +118,7 @@ class Reflexion:
                             if result.best is not None:
                                 session.output = result.best.output
                             if result.stop_reason == "budget" and not session.interrupted:
-                                yield budget_exceeded(session, deps, deps.budget.spent())
+                                yield budget_exceeded(session, deps, deps.budget.spent() or "seconds")
                             yield _told(event, session)
                         case _:
                             yield _told(event, session)

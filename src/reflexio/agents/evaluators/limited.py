@@ -6,6 +6,8 @@ tests and a file to leave when they have passed, or `exec` with a command.
 
 import sys
 
+NOT_STARTED = 127  # as shells say it
+
 
 def limit(memory: int, seconds: int, file_size: int) -> None:
     try:
@@ -50,7 +52,11 @@ def main(memory: str, seconds: str, file_size: str, what: str, *given: str) -> N
     else:
         import os
 
-        os.execvp(given[0], given)  # noqa: S606  no shell on purpose
+        try:
+            os.execvp(given[0], given)  # noqa: S606  no shell on purpose
+        except OSError as error:
+            print(f"{given[0]}: {error.strerror}")
+            sys.exit(NOT_STARTED)
 
 
 if __name__ == "__main__":

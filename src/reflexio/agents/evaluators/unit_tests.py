@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import IO, Any
 
 from reflexio.agents.code import code_in
+from reflexio.agents.evaluators.limited import NOT_STARTED
 from reflexio.agents.values import Evaluation
 
 LIMITED = Path(__file__).with_name("limited.py")
@@ -68,6 +69,8 @@ class UnitTests:
             with tempfile.TemporaryFile() as said:
                 status = await self._run(folder, mark, said)
                 words = self._words(said, folder)
+            if status == NOT_STARTED and self._command:
+                raise OSError(f"The command could not be started: {words}")
             if status == 0 and (self._command or (folder / mark).exists()):
                 return Evaluation(1.0, True)
             return Evaluation(0.0, False, "\n".join(part for part in (self._ending(status), words) if part))
