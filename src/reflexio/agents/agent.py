@@ -57,7 +57,7 @@ class Agent:
     One agent serves many runs at once; what a run changes is its own.
 
     `model` is a name ("openai:gpt-5-mini", its key comes from the environment) or any `Model`. `tools` are plain typed
-    functions. `architecture` is "react" (the default), "reflexion", or an instance.
+    functions. `budget` is for each run. `architecture` is "react" (the default), "reflexion", or an instance.
 
     >>> from reflexio.agents import ScriptedModel
     >>> Agent("Be brief.", model=ScriptedModel(["Hello."])).run_sync("Greet me.").output

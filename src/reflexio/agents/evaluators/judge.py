@@ -64,7 +64,7 @@ class Judge:
             parts = {"rubric": self._rubric or "The task itself.", "task": task, "output": output or "(empty)"}
             verdict, usage = await ask(model, prompt("judge"), parts, Verdict)
             return Evaluation(verdict.score, feedback=verdict.feedback.strip(), usage=usage)
-        instructions = "\n\n".join(part for part in (prompt("evaluate"), self._rubric) if part)
+        instructions = prompt("evaluate") + (f"\n\nWhat counts:\n{self._rubric}" if self._rubric else "")
         text, usage = await say(model, instructions, f"Task:\n{task}\n\nAgent output:\n{output}")
         return verdict_in(text, evaluator=self.name, usage=usage)
 
