@@ -68,6 +68,7 @@ async def reflexion(
     - `keep`: the "best" output or the "last". `patience`: give up after so many attempts without a better score.
     - `budget`: checked before each call; what is under way when its seconds are over is given up.
     - `learn_from`: "failures" that another attempt follows, "failures+final", or "all".
+    - `user_id`, `agent_version`, `run_id`: whose lessons these are; a store keeps users apart.
 
     An agent that raises is raised, unless an earlier attempt has finished: then that one is kept. To fail an attempt
     on purpose, raise `AttemptFailed`. Nothing else that fails costs a finished answer; see `result.problems`.
@@ -121,6 +122,8 @@ def reflexive(*, evaluate: Evaluator | Sequence[Evaluator], **options: Unpack[Op
     'Hello!'
     """
 
+    check(options)
+
     def decorate(agent: Callable[..., Any]) -> Callable[..., Any]:
         if is_async(agent) or is_generator(agent):
 
@@ -144,7 +147,7 @@ def planned(agent: Callable[..., Any], task: Any, evaluate: Evaluator | Sequence
     check(options)
     if not callable(agent):
         raise TypeError(f"The agent {agent!r} cannot be called; give a function of the task.")
-    warn_of_self_judgement(_model_name(agent), evaluate)
+    warn_of_self_judgement(str(getattr(agent, "model_name", "")), evaluate)
     reflect = options.get("reflect", "feedback")
     streams = is_generator(agent)
     rules: Any = {name: value for name, value in options.items() if name in RULES}
@@ -197,6 +200,9 @@ def new_run_id() -> str:
 
 def check(options: Options, *, top_k: str = "top_k") -> None:
     """ValueErrors in a fixed order; `top_k` may have another name for the caller."""
+    for name in options:
+        if name not in Options.__annotations__:
+            raise TypeError(f"There is no option {name!r}; there are: {', '.join(Options.__annotations__)}.")
     if options.get("max_attempts", 1) < 1:
         raise ValueError("max_attempts must be >= 1")
     if not 0.0 <= options.get("threshold", 0.8) <= 1.0:
@@ -212,10 +218,11 @@ def check(options: Options, *, top_k: str = "top_k") -> None:
 
 
 def warn_of_self_judgement(actor: str, evaluate: Any) -> None:
-    judge = _model_name(evaluate)
-    if actor and actor == judge:
-        warnings.warn(f"{judge} judges its own work, and is likely to be kind; let another model judge.", stacklevel=4)
+    if actor and actor in _model_names(evaluate):
+        warnings.warn(f"{actor} judges its own work, and is likely to be kind; let another model judge.", stacklevel=4)
 
 
-def _model_name(part: Any) -> str:
-    return str(getattr(part, "model_name", ""))
+def _model_names(part: Any) -> list[str]:
+    """Of an agent or a judge, and of all judges in a list or a combination."""
+    parts = part if isinstance(part, list | tuple) else getattr(part, "evaluators", ())
+    return [str(getattr(part, "model_name", "")), *(name for each in parts for name in _model_names(each))]

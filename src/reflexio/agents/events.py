@@ -198,7 +198,7 @@ class Problem(ReflexionEvent):
 
 @dataclass(frozen=True, slots=True)
 class Stopped(ReflexionEvent):
-    """The last event of every run that is not cancelled."""
+    """The last event of every run that comes to a result."""
 
     name: ClassVar[str] = "reflexion.stopped"
     result: ReflexionResult

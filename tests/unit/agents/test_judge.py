@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reflexio.agents import Agent, Attempt, AttemptRecord, Evaluation, Judge, Reflector, ScriptedModel, reflexion
+from reflexio.agents import Agent, All, Attempt, AttemptRecord, Evaluation, Judge, Reflector, ScriptedModel, reflexion
 from reflexio.errors import ProviderUnavailable
 from reflexio.models.learned import Spend
 from reflexio.providers.chat.scripted import ScriptedChat
@@ -79,6 +79,9 @@ async def test_a_judge_of_ones_own_model_is_warned_of() -> None:
     model = ScriptedModel(["out", "score: 1"], name="some:model")
     with pytest.warns(UserWarning, match="some:model judges its own work"):
         await reflexion(Agent("Help.", model=model), "task", evaluate=Judge(model))
+    model = ScriptedModel(["out", "score: 1"], name="some:model")
+    with pytest.warns(UserWarning, match="some:model judges its own work"):
+        await reflexion(Agent("Help.", model=model), "task", evaluate=[str.isalpha, All(Judge(model))])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         await reflexion(

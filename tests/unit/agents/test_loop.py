@@ -370,6 +370,14 @@ async def test_bad_options_are_refused_before_anything_runs(options: Any, words:
         await reflexion(lambda task: 1 / 0, "task", evaluate=itself, **options)
 
 
+async def test_an_option_that_does_not_exist_is_named() -> None:
+    misspelled: Any = {"max_attempt": 5}
+    with pytest.raises(TypeError, match=r"There is no option 'max_attempt'; there are: .*max_attempts"):
+        await reflexion(answering(1), "task", evaluate=itself, **misspelled)
+    with pytest.raises(TypeError, match="max_attempt"):
+        reflexive(evaluate=itself, **misspelled)
+
+
 @pytest.mark.parametrize("limit", [{"calls": -1}, {"seconds": float("nan")}])
 def test_a_budget_is_zero_or_more(limit: Any) -> None:
     with pytest.raises(ValueError, match="a limit is 0 or more"):

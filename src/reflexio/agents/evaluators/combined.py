@@ -13,6 +13,7 @@ class _Combined:
     def __init__(self, evaluators: Sequence[Evaluator]) -> None:
         if not evaluators:
             raise ValueError(f"{type(self).__name__} needs at least one evaluator.")
+        self.evaluators = tuple(evaluators)
         self._evaluate = [evaluating(each) for each in evaluators]
         self._names = _distinct([name_of(each) for each in evaluators])
         self.spends = any(getattr(each, "spends", False) for each in evaluators)
