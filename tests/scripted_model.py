@@ -9,6 +9,7 @@ asked. Answers can be appended while the server runs.
 """
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -220,8 +221,29 @@ def _encoded(asked: Asked, answer: Answer) -> tuple[Raw, dict[str, str]]:
         case Failure(status, message, code, headers):
             error = {"error": {"message": message, "type": code or "scripted_error", "code": code or None}}
             return Raw(json.dumps(error).encode(), status), headers
+        case _ if asked.body.get("stream"):
+            return Raw(_chunks(_completion(asked, answer)), content_type="text/event-stream"), {}
         case _:
             return Raw(json.dumps(_completion(asked, answer)).encode()), {}
+
+
+def _chunks(completion: dict[str, Any]) -> bytes:
+    """The same answer as a stream: a word at a time, then how it ended, then what it cost."""
+    (choice,) = completion.pop("choices")
+    usage = completion.pop("usage")
+    message = choice["message"]
+    words = re.findall(r"\s*\S+|\s+$", message.pop("content", None) or "")
+    calls = [{"index": at, **call} for at, call in enumerate(message.pop("tool_calls", ()))]
+    deltas = [
+        {"role": "assistant"},
+        *({"content": word} for word in words),
+        *({"tool_calls": [call]} for call in calls),
+    ]
+    choices = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
+    choices.append([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
+    events = [{**completion, "object": "chat.completion.chunk", "choices": each, "usage": None} for each in choices]
+    events.append({**events[0], "choices": [], "usage": usage})
+    return b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events) + b"data: [DONE]\n\n"
 
 
 def _completion(asked: Asked, answer: Answer) -> dict[str, Any]:

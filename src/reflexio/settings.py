@@ -5,9 +5,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reflexio.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from reflexio.providers.chat.resolve import Key
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
@@ -64,6 +67,18 @@ class Settings:
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
         given = {each.name: environment.get(variable(each), "").strip() for each in fields(cls)}
         return cls(**{name: _parse(name, text) for name, text in given.items() if text})  # type: ignore[arg-type]
+
+    @property
+    def provider_keys(self) -> "dict[str, Key]":
+        """What opens the providers of models, by their names."""
+        from reflexio.providers.chat.resolve import Key
+
+        keys = {
+            "openai": Key(self.openai_api_key, self.openai_base_url),
+            "anthropic": Key(self.anthropic_api_key),
+            "google": Key(self.google_api_key),
+        }
+        return {name: key for name, key in keys.items() if key.api_key or key.base_url}
 
 
 def variable(setting: "Field[Any]") -> str:

@@ -179,13 +179,7 @@ def model_name(settings: Settings, config: Config) -> str:
 
 def provider_keys(settings: Settings, config: Config) -> dict[str, Key]:
     """The server's keys, and over them the organisation's own."""
-    keys = {
-        "openai": Key(settings.openai_api_key, settings.openai_base_url),
-        "anthropic": Key(settings.anthropic_api_key),
-        "google": Key(settings.google_api_key),
-    }
-    known = {name: key for name, key in keys.items() if key.api_key or key.base_url}
-    return {**known, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
+    return {**settings.provider_keys, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
 
 
 def _own_keys(config: APIKeyConfig) -> dict[str, Key]:

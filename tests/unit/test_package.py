@@ -25,20 +25,36 @@ def imported_by(statement: str) -> set[str]:
 
 def test_the_public_names() -> None:
     assert list(reflexio.__all__) == [
+        "Agent",
+        "AgentSession",
+        "Architecture",
         "AsyncReflexioClient",
+        "Budget",
         "Config",
+        "Dependencies",
+        "Evaluation",
+        "Event",
         "InteractionData",
+        "Judge",
+        "Lesson",
         "PlaybookAggregatorConfig",
         "PlaybookConfig",
         "PlaybookOptimizerConfig",
         "PlaybookStatus",
         "ProfileExtractorConfig",
         "ProfileTimeToLive",
+        "ReAct",
         "ReflexioClient",
         "ReflexioError",
+        "Reflexion",
         "Status",
         "ToolUsed",
+        "UnitTests",
         "UserActionType",
+        "reflexion",
+        "reflexion_stream",
+        "reflexion_sync",
+        "reflexive",
     ]
     for each in reflexio.__all__:
         assert getattr(reflexio, each).__name__ == each

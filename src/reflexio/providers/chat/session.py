@@ -64,9 +64,7 @@ class Session:
         return _Answer(response, messages, asked + _tokens(response, messages))
 
     async def _request(self, messages: Messages, shape: type[A]) -> ModelResponse:
-        request = ModelRequest(
-            parts=[UserPromptPart(_content(messages))], instructions=_sendable(messages.instructions)
-        )
+        request = ModelRequest(parts=[UserPromptPart(_content(messages))], instructions=sendable(messages.instructions))
         wanted = parameters(shape)
         return await model_request(
             self._model, [request], model_settings=self._settings, model_request_parameters=wanted
@@ -112,11 +110,11 @@ def _settings(address: Address) -> ModelSettings:
 
 
 def _content(messages: Messages) -> str | Sequence[UserContent]:
-    case = _sendable(messages.case)
+    case = sendable(messages.case)
     return [case, *map(_picture, messages.images)] if messages.images else case
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """Lone surrogates cannot be sent and become question marks."""
     return text.encode("utf-8", "replace").decode()
 

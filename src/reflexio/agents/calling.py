@@ -1,0 +1,80 @@
+"""Calling what others wrote: functions with or without an attempt to look at, asynchronous or plain."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from threading import Thread
+from typing import Any
+
+from reflexio.agents.attempt import Attempt
+
+Called = Callable[[Any, Any], Awaitable[Any]]
+"""Something that is awaited with a subject and the attempt."""
+
+
+def prepared(function: Callable[..., Any]) -> Called:
+    """The function as one that is awaited with a subject and the attempt; the attempt is passed if it is wanted.
+
+    Plain functions run in a thread of their own, so that a slow one holds up nobody. When it is given up, its
+    thread ends by itself or with the process.
+    """
+    wants_attempt = takes_attempt(function)
+    if is_async(function):
+        if wants_attempt:
+            return function
+        return lambda subject, _: function(subject)
+
+    async def call(subject: Any, attempt: Attempt | None) -> Any:
+        given = (subject, attempt) if wants_attempt else (subject,)
+        answer = await in_thread(function, *given)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return call
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def is_generator(function: Callable[..., Any]) -> bool:
+    return inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def takes_attempt(function: Callable[..., Any]) -> bool:
+    """Whether there is a second parameter that must be given, or one called `attempt`."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some builtins do not say
+        return False
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "attempt")
+
+
+async def in_thread(function: Callable[..., Any], *given: Any) -> Any:
+    """Like `asyncio.to_thread`, but nothing waits for a thread that was given up, not even the end of the loop."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+    context = copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(value)
+        else:
+            answer.set_exception(RuntimeError("StopIteration") if isinstance(error, StopIteration) else error)
+
+    def work() -> None:
+        value, failure = None, None
+        try:
+            value = context.run(function, *given)
+        except BaseException as error:  # noqa: BLE001  it is raised where the answer is awaited
+            failure = error
+        try:
+            loop.call_soon_threadsafe(settle, value, failure)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
+
+    Thread(target=work, name="reflexio-agent-call", daemon=True).start()
+    return await answer

@@ -1,0 +1,82 @@
+"""Tools from plain typed functions: what a model is told of them comes from the signature and the docstring."""
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic_core import to_jsonable_python
+
+from reflexio.agents.calling import in_thread, is_async
+from reflexio.agents.model import ToolCall, ToolSpec
+
+
+class Tool:
+    """A function that a model can call. Plain functions run in a thread, asynchronous ones in the loop.
+
+    >>> def weather(city: str, days: int = 1) -> str:
+    ...     "The weather in a city."
+    ...     return f"{city}: rain for {days} days"
+    >>> Tool(weather).spec.name, sorted(Tool(weather).spec.parameters["properties"])
+    ('weather', ['city', 'days'])
+    """
+
+    def __init__(self, function: Callable[..., Any], *, name: str = "", description: str = "") -> None:
+        self._function = function
+        self._is_async = is_async(function)
+        self._arguments = _arguments(function)
+        schema = self._arguments.model_json_schema()
+        schema.pop("title", None)
+        self.spec = ToolSpec(name or _name(function), description or inspect.getdoc(function) or "", schema)
+
+    async def __call__(self, args: Mapping[str, Any]) -> str:
+        """The answer as a model reads it: text, or JSON. Raises what the function raises."""
+        given = self._arguments.model_validate(dict(args))
+        values = {name: getattr(given, name) for name in given.model_fields_set}
+        answer = await (self._function(**values) if self._is_async else in_thread(_called, self._function, values))
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return answer if isinstance(answer, str) else json.dumps(to_jsonable_python(answer, fallback=str))
+
+
+def tools_of(given: Sequence[Callable[..., Any] | Tool]) -> dict[str, Tool]:
+    tools = [each if isinstance(each, Tool) else Tool(each) for each in given]
+    names = [tool.spec.name for tool in tools]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Two tools have the same name: {', '.join(sorted(names))}.")
+    return {tool.spec.name: tool for tool in tools}
+
+
+async def answered(call: ToolCall, tools: Mapping[str, Tool]) -> tuple[str, bool]:
+    """What the model is told, and whether the call worked. A tool that fails is the model's to deal with."""
+    tool = tools.get(call.name)
+    if tool is None:
+        return f"There is no tool {call.name!r}; there are: {', '.join(tools) or 'none'}.", False
+    try:
+        return await tool(call.args), True
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+        return f"The arguments do not fit: {'; '.join(faults)}", False
+    except Exception as error:  # noqa: BLE001  others wrote the tool; the model may try something else
+        return f"{type(error).__name__}: {error}", False
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    return function(**values)
+
+
+def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ValueError(f"The parameter {name!r} of {_name(function)!r} has no name that a model could use.")
+        if name not in hints:
+            raise ValueError(f"The parameter {name!r} of {_name(function)!r} needs a type.")
+        fields[name] = (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+    return create_model(_name(function), __config__=ConfigDict(extra="forbid"), **fields)

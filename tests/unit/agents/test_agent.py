@@ -1,0 +1,257 @@
+"""The agent with its default architecture: messages, tools, memory, limits, events."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from reflexio.agents import (
+    Agent,
+    Attempt,
+    Budget,
+    Evaluation,
+    EventKind,
+    InMemoryMemory,
+    MemoryBlock,
+    Message,
+    ModelReply,
+    ReAct,
+    Reflexion,
+    ScriptedModel,
+    Tool,
+    ToolCall,
+    Usage,
+    reflexion,
+)
+from reflexio.errors import InvalidRequest, ProviderRefused, ProviderUnavailable
+
+
+async def test_an_agent_answers_and_counts() -> None:
+    model = ScriptedModel([ModelReply("Hello.", usage=Usage(1, 12, 3, 0.5))])
+    result = await Agent("Be brief.", model=model).run("Greet me.", session_id="s-1")
+    assert (result.output, result.turns, result.tokens_in, result.tokens_out) == ("Hello.", 1, 12, 3)
+    assert (result.cost_usd, result.session_id, result.interrupted) == (0.5, "s-1", False)
+    assert result.started_at <= result.finished_at
+    assert model.asked == [[Message("system", "Be brief."), Message("user", "Greet me.")]]
+
+
+def test_an_agent_runs_without_a_loop() -> None:
+    assert Agent(model=ScriptedModel(["Hello."])).run_sync("Greet me.").output == "Hello."
+
+
+async def test_tools_are_plain_typed_functions_and_run_side_by_side() -> None:
+    both = asyncio.Barrier(2)
+
+    async def weather(city: str, days: int = 1) -> dict[str, Any]:
+        """The weather in a city."""
+        await both.wait()
+        return {"city": city, "days": days}
+
+    model = ScriptedModel(
+        [
+            [ToolCall("weather", {"city": "Rome"}, "1"), ToolCall("weather", {"city": "Oslo", "days": "2"}, "2")],
+            "Fine.",
+        ]
+    )
+    assert (await Agent(model=model, tools=[weather]).run("How is it?")).output == "Fine."
+    assert [message.content for message in model.asked[1] if message.role == "tool"] == [
+        '{"city": "Rome", "days": 1}',
+        '{"city": "Oslo", "days": 2}',
+    ]
+
+
+def test_a_model_is_told_of_a_tool_by_its_signature_and_docstring() -> None:
+    def weather(city: str, days: int = 1) -> str:
+        """The weather in a city."""
+        return city
+
+    spec = Tool(weather).spec
+    assert (spec.name, spec.description) == ("weather", "The weather in a city.")
+    assert spec.parameters["required"] == ["city"]
+    assert spec.parameters["properties"]["days"]["default"] == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (ToolCall("nothing"), "There is no tool 'nothing'"),
+        (ToolCall("divide", {"by": "x"}), "The arguments do not fit: by: "),
+        (ToolCall("divide", {"by": 1, "and": 2}), "The arguments do not fit: and: "),
+        (ToolCall("divide", {"by": 0}), "ZeroDivisionError: "),
+    ],
+)
+async def test_a_tool_that_fails_is_the_models_to_deal_with(call: ToolCall, words: str) -> None:
+    def divide(by: int) -> float:
+        return 1 / by
+
+    model = ScriptedModel([call, "I give up."])
+    assert (await Agent(model=model, tools=[divide]).run("Divide.")).output == "I give up."
+    assert model.asked[1][-1].content.startswith(words)
+
+
+def test_functions_that_no_model_could_call_are_refused() -> None:
+    def untyped(city):  # type: ignore[no-untyped-def]
+        return city
+
+    def many(*cities: str) -> str:
+        return ""
+
+    with pytest.raises(ValueError, match="needs a type"):
+        Tool(untyped)
+    with pytest.raises(ValueError, match="no name that a model could use"):
+        Tool(many)
+    with pytest.raises(ValueError, match="same name"):
+        Agent(model=ScriptedModel(), tools=[test_an_agent_runs_without_a_loop, test_an_agent_runs_without_a_loop])
+
+
+async def test_working_blocks_are_read_before_acting_apart_for_every_user() -> None:
+    memory = InMemoryMemory()
+    await memory.update_block("notes", "Likes tea.", user_id="ada")
+    model = ScriptedModel(otherwise="Yes.")
+    agent = Agent(model=model, memory=memory)
+    await agent.run("Tea?", user_id="ada")
+    await agent.run("Tea?", user_id="bob")
+    await agent.run("Tea?")
+    assert [len(asked) for asked in model.asked] == [2, 1, 1]
+    assert model.asked[0][0].content == "<notes>\nLikes tea.\n</notes>"
+
+
+async def test_appending_to_a_block_adds_a_line_and_forgetting_forgets_one_user() -> None:
+    memory = InMemoryMemory()
+    await memory.append_block("notes", "one", user_id="ada")
+    await memory.append_block("notes", "two", user_id="ada")
+    await memory.append_block("notes", "three")
+    assert await memory.working(user_id="ada") == [MemoryBlock("notes", "one\ntwo")]
+    await memory.forget(user_id="ada")
+    assert await memory.working(user_id="ada") == []
+    assert await memory.working() == [MemoryBlock("notes", "three")]
+
+
+async def test_too_many_turns_interrupt() -> None:
+    result = await Agent(model=ScriptedModel(otherwise=ToolCall("none")), max_turns=3).run("Go on.")
+    assert (result.turns, result.interrupted, result.interruption_reason) == (3, True, "max_turns_exceeded")
+    own = await Agent(model=ScriptedModel(otherwise=ToolCall("none")), architecture=ReAct(max_turns=1)).run("Go on.")
+    assert own.turns == 1
+
+
+async def test_a_spent_budget_interrupts_before_the_next_call() -> None:
+    model = ScriptedModel(otherwise=ToolCall("none"))
+    agent = Agent(model=model, budget=Budget(calls=2))
+    events = [event async for event in agent.stream("Go on.")]
+    (exceeded,) = [event for event in events if event.kind is EventKind.BUDGET_EXCEEDED]
+    assert exceeded.payload["status"]["limit"] == "calls"
+    result = events[-1].payload["result"]
+    assert (result["turns"], result["interruption_reason"]) == (2, "budget:calls")
+
+
+async def test_events_tell_a_run_from_its_start_to_its_end() -> None:
+    def ping() -> str:
+        return "pong"
+
+    model = ScriptedModel([ToolCall("ping", id="7"), "Well done."])
+    events = [event async for event in Agent(model=model, tools=[ping]).stream("Ping!", session_id="s")]
+    assert [event.kind.value for event in events] == [
+        "started",
+        "tool_call",
+        "tool_result",
+        "model_chunk",
+        "model_chunk",
+        "completed",
+    ]
+    assert {event.session_id for event in events} == {"s"}
+    assert events[0].payload == {"prompt": "Ping!"}
+    assert events[1].payload["call"] == {"name": "ping", "args": {}, "id": "7"}
+    assert events[2].payload["result"] == {"call_id": "7", "name": "ping", "content": "pong", "ok": True}
+    assert "".join(event.payload["chunk"] for event in events[3:5]) == "Well done."
+    assert events[5].to_dict()["payload"]["result"]["output"] == "Well done."
+
+
+async def test_an_error_is_told_and_raised() -> None:
+    agent = Agent(model=ScriptedModel([ProviderUnavailable("busy")]))
+    kinds = []
+
+    async def follow() -> None:
+        async for event in agent.stream("Go.", session_id="s"):
+            kinds.append((event.kind.value, event.session_id))
+
+    with pytest.raises(ProviderUnavailable):
+        await follow()
+    assert kinds == [("started", "s"), ("error", "s")]
+
+
+def test_architectures_have_names_and_unknown_ones_are_refused() -> None:
+    model = ScriptedModel()
+    assert Agent(model=model).architecture.name == "react"
+    assert isinstance(Agent(model=model, architecture="reflexion").architecture, Reflexion)
+    with pytest.raises(InvalidRequest, match="there are: react, reflexion"):
+        Agent(model=model, architecture="magic")
+    with pytest.raises(ValueError, match="max_turns"):
+        Agent(model=model, max_turns=0)
+    with pytest.raises(ValueError, match="max_turns"):
+        ReAct(max_turns=0)
+
+
+def test_a_model_without_its_key_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ProviderRefused, match="set OPENAI_API_KEY"):
+        Agent(model="openai:gpt-5-mini")
+    with pytest.raises(InvalidRequest, match="There is no model"):
+        Agent(model="magic")
+
+
+async def test_an_agent_may_be_tried_by_the_loop_for_any_callable() -> None:
+    model = ScriptedModel(["one", "two"])
+
+    async def evaluate(output: str, attempt: Attempt) -> Evaluation:
+        return Evaluation(1.0 if output == "two" else 0.0, feedback="Say two.")
+
+    result = await reflexion(Agent("Count.", model=model), "Count!", evaluate=evaluate)
+    assert (result.output, result.usage.calls) == ("two", 2)
+    assert model.asked[1][0].content.startswith("Count.\n\n<lessons>")
+    assert "- Say two." in model.asked[1][0].content
+
+
+async def test_an_agent_in_the_loop_keeps_the_budget_of_the_run() -> None:
+    model = ScriptedModel(otherwise=ToolCall("none"))
+    result = await reflexion(Agent(model=model), "Go on.", evaluate=lambda output: True, budget=Budget(calls=3))
+    assert (len(model.asked), result.usage.calls, result.stop_reason) == (3, 3, "budget")
+    model = ScriptedModel(otherwise=ToolCall("none"))
+    agent = Agent(model=model, budget=Budget(calls=2))
+    result = await reflexion(agent, "Go on.", evaluate=lambda output: True, max_attempts=2)
+    assert (len(model.asked), result.usage.calls, result.stop_reason) == (4, 4, "max_attempts")
+    assert "budget:calls" in result.lessons[0].content
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_model_or_a_tool_that_hangs_is_given_up_when_the_time_is_over(streaming: bool) -> None:
+    async def hang() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    class Hanging(ScriptedModel):
+        async def complete(self, messages: Any, **_: Any) -> Any:
+            await hang()
+
+        async def stream(self, messages: Any, **_: Any) -> Any:
+            await hang()
+            yield ""
+
+    for model in (Hanging(), ScriptedModel([ToolCall("hang")])):
+        agent = Agent(model=model, tools=[hang], budget=Budget(seconds=0.05))
+        if streaming:
+            *_, last = [event async for event in agent.stream("Go.")]
+            assert last.payload["result"]["interruption_reason"] == "budget:seconds"
+        else:
+            assert (await agent.run("Go.")).interruption_reason == "budget:seconds"
+
+
+async def test_pieces_of_a_stream_make_the_whole() -> None:
+    text = "a b a\n  c "
+    events = [event async for event in Agent(model=ScriptedModel([text])).stream("Go.")]
+    assert "".join(event.payload["chunk"] for event in events if event.kind is EventKind.MODEL_CHUNK) == text
+
+
+async def test_an_empty_script_says_so() -> None:
+    with pytest.raises(LookupError, match="no line left"):
+        await Agent(model=ScriptedModel()).run("Go.")
