@@ -91,9 +91,9 @@ class InteractionData(Sent):
     user_action_description: Annotated[str, StringConstraints(max_length=10_000)] = ""
     interacted_image_url: Annotated[str, StringConstraints(max_length=2048), AfterValidator(_image_url)] = ""
     image_encoding: Annotated[str, StringConstraints(max_length=15_000_000)] = ""
-    tools_used: Annotated[list[ToolUsed], Field(max_length=1000)] = []
-    citations: Annotated[list[Citation], Field(max_length=1000)] = []
-    retrieved_learnings: Annotated[list[RetrievedLearning], Field(max_length=1000)] = []
+    tools_used: list[ToolUsed] = Field(default_factory=list, max_length=1000)
+    citations: list[Citation] = Field(default_factory=list, max_length=1000)
+    retrieved_learnings: list[RetrievedLearning] = Field(default_factory=list, max_length=1000)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -147,7 +147,7 @@ class PublishResponse(Answered):
 
     success: bool = True
     message: str = ""
-    warnings: list[str] = []
+    warnings: list[str] = Field(default_factory=list)
     request_id: str | None = None
     session_id: str | None = None
     storage_type: str | None = None
@@ -174,9 +174,9 @@ class Interaction(Answered):
     interacted_image_url: str = ""
     shadow_content: str = ""
     expert_content: str = ""
-    tools_used: list[ToolUsed] = []
-    citations: list[Citation] = []
-    retrieved_learnings: list[RetrievedLearning] = []
+    tools_used: list[ToolUsed] = Field(default_factory=list)
+    citations: list[Citation] = Field(default_factory=list)
+    retrieved_learnings: list[RetrievedLearning] = Field(default_factory=list)
 
 
 class Request(Answered):

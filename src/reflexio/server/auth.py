@@ -4,6 +4,7 @@ import hmac
 import ipaddress
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -18,6 +19,7 @@ MOST_REMEMBERED = 10_000
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
     name = host.strip("[]").lower()
     if name == "localhost":

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from uuid import uuid4
 
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reflexio.errors import ReflexioError, TooLarge
+from reflexio.models.identity import new_id
 from reflexio.server.auth import Gate
 from reflexio.server.body import Handler
 from reflexio.server.limits import Limiter
@@ -42,7 +42,7 @@ class Entry:
             return
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        request_id = given if SAFE_ID.fullmatch(given) else uuid4().hex
+        request_id = given if SAFE_ID.fullmatch(given) else new_id()
         scope["request_id"] = request_id
 
         async def stamped(message: Message) -> None:

@@ -5,9 +5,9 @@ Both happen in one transaction: a crash between them would lose learning silentl
 
 import hashlib
 from dataclasses import dataclass
-from uuid import uuid4
 
 from reflexio.errors import Conflict, NotFound
+from reflexio.models.identity import new_id
 from reflexio.models.interaction import (
     FinalizeSessionResponse,
     InteractionData,
@@ -37,12 +37,12 @@ def prepare(wanted: PublishRequest, now: int, default_version: str) -> Publish:
     turns = [turn for turn in wanted.interaction_data_list if not turn.is_empty]
     empty = len(wanted.interaction_data_list) - len(turns)
     request = Request(
-        request_id=wanted.request_id or str(uuid4()),
+        request_id=wanted.request_id or new_id(),
         user_id=wanted.user_id,
         created_at=now,
         source=wanted.source,
         agent_version=wanted.agent_version or default_version,
-        session_id=wanted.session_id or f"session-{uuid4()}",
+        session_id=wanted.session_id or f"session-{new_id()}",
         evaluation_only=wanted.evaluation_only,
         session_finished=wanted.session_finished,
         skip_aggregation=wanted.skip_aggregation,

@@ -4,10 +4,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
 from reflexio.client.answers import build
 from reflexio.client.sync.calls import Calls, zoned
+from reflexio.models.identity import new_id
 from reflexio.models.interaction import (
     BulkDeleteResponse,
     ClearUserDataRequest,
@@ -61,7 +61,7 @@ class InteractionCalls(Calls):
         of its own, so that repeating it on a bad connection is safe. `wait_for_response` is there for the time when
         there is learning to wait for: today it only lengthens the timeout to 600 seconds.
         """
-        key = idempotency_key or str(uuid4())
+        key = idempotency_key or new_id()
 
         def call() -> PublishResponse:
             wanted = build(
