@@ -7,7 +7,6 @@ added, so a column reads on from where it stopped.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ from reflexio.agents.vectors.filters import Both, Condition, Either, Neither, On
 
 Mask = NDArray[np.bool_]
 MISSING = 0
+# Values up to which comparing with each in turn is faster than numpy's `isin`.
+FEW = 8
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Column:
     def read_on(self, key: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if len(rows) > len(self.numbers):
             self.numbers = np.concatenate((self.numbers, np.empty(len(rows), np.int32)))
-        fresh = [self._number(row[key]) if key in row else MISSING for row in islice(rows, self.read, None)]
+        fresh = [self._number(row[key]) if key in row else MISSING for row in rows[self.read :]]
         self.numbers[self.read : len(rows)] = fresh
         self.read = len(rows)
 
@@ -45,7 +46,13 @@ class Column:
         wanted = [self.number_of[identity(each)] for each in values if identity(each) in self.number_of]
         if None in values:
             wanted.append(MISSING)
-        return np.isin(self.numbers[: self.read], wanted)
+        numbers = self.numbers[: self.read]
+        if len(wanted) > FEW:
+            return np.isin(numbers, wanted)
+        return _joined(np.logical_or, [numbers == each for each in wanted], empty=np.zeros(self.read, np.bool_))
+
+    def present(self) -> Mask:
+        return self.numbers[: self.read] != MISSING
 
     def where(self, passes: Callable[[Any], bool]) -> Mask:
         table = np.array([number != MISSING and passes(value) for number, value in enumerate(self.values)])
@@ -67,15 +74,19 @@ class Columns:
             case Ordered(key):
                 return self._column(key).where(lambda value: stands(value, asked))
             case Present(key):
-                return self._column(key).where(lambda _: True)
+                return self._column(key).present()
             case Neither(inner):
                 return ~self.mask(inner)
             case Both(parts):
-                return reduce(np.logical_and, map(self.mask, parts), np.ones(len(self._rows), np.bool_))
+                return _joined(np.logical_and, list(map(self.mask, parts)), empty=np.ones(len(self._rows), np.bool_))
             case Either(parts):
-                return reduce(np.logical_or, map(self.mask, parts), np.zeros(len(self._rows), np.bool_))
+                return _joined(np.logical_or, list(map(self.mask, parts)), empty=np.zeros(len(self._rows), np.bool_))
 
     def _column(self, key: str) -> Column:
         column = self._columns.setdefault(key, Column())
         column.read_on(key, self._rows)
         return column
+
+
+def _joined(join: Callable[[Mask, Mask], Mask], masks: Sequence[Mask], *, empty: Mask) -> Mask:
+    return reduce(join, masks) if masks else empty

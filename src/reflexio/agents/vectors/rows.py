@@ -93,13 +93,18 @@ class Rows:
 
 def nearest(rows: Vectors, wanted: Mask, query: Vectors, k: int) -> tuple[Slots, Vectors]:
     """Slots of the `k` nearest among the wanted and their cosines, best first, equals by age."""
-    slots = np.flatnonzero(wanted)
-    few = len(slots) * SPARSE < len(wanted)
-    scores = query @ rows[:, slots] if few else (query @ rows)[slots]
-    if len(scores) > k:
+    count = int(np.count_nonzero(wanted))
+    if count * SPARSE < len(wanted):
+        slots = np.flatnonzero(wanted)
+        scores = query @ rows[:, slots]
+    else:
+        scores = query @ rows
+        if count < len(wanted):
+            scores[~wanted] = -np.inf
         # Those that tie with the last are looked at too, or their order would be numpy's.
-        front = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
-        slots, scores = slots[front], scores[front]
+        least = np.partition(scores, len(scores) - k)[len(scores) - k] if count > k else np.float32(-2)
+        slots = np.flatnonzero(scores >= least)
+        scores = scores[slots]
     order = np.lexsort((slots, -scores))[:k]
     return slots[order], np.clip(scores[order], -1.0, 1.0)
 
