@@ -52,7 +52,7 @@ class Column:
         return _joined(np.logical_or, [numbers == each for each in wanted], empty=np.zeros(self.read, np.bool_))
 
     def present(self) -> Mask:
-        return self.numbers[: self.read] != MISSING
+        return np.not_equal(self.numbers[: self.read], MISSING)
 
     def where(self, passes: Callable[[Any], bool]) -> Mask:
         table = np.array([number != MISSING and passes(value) for number, value in enumerate(self.values)])
