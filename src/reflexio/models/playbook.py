@@ -232,7 +232,7 @@ class AgentPlaybook(Answered):
         )
 
 
-def _outcomes(stored: dict[str, int] | None) -> Outcomes | None:
+def _outcomes(stored: dict[str, Any] | None) -> Outcomes | None:
     return Outcomes.model_construct(**stored) if stored else None
 
 
