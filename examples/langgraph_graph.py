@@ -10,7 +10,8 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
-from reflexio.agents import MemoryLessons, from_langgraph, reflexion
+from reflexio.agents import MemoryLessons, reflexion
+from reflexio.agents.adapters import from_langgraph
 
 
 class State(MessagesState):

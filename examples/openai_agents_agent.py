@@ -12,7 +12,8 @@ from agents import Agent, GuardrailFunctionOutput, Model, ModelResponse, RunConf
 from agents.usage import Usage
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
-from reflexio.agents import MemoryLessons, from_openai_agents, reflexion
+from reflexio.agents import MemoryLessons, reflexion
+from reflexio.agents.adapters import from_openai_agents
 
 
 class ScriptedModel(Model):

@@ -10,7 +10,8 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from reflexio.agents import MemoryLessons, from_pydantic_ai, reflexion
+from reflexio.agents import MemoryLessons, reflexion
+from reflexio.agents.adapters import from_pydantic_ai
 
 
 def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

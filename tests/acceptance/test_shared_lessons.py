@@ -7,12 +7,12 @@ from reflexio.agents import Attempt, ReflexioLessons, ReflexionResult, reflexion
 from reflexio.errors import InvalidRequest, NotAuthorised
 from tests.conftest import Org
 
-ADVICE = "Write every date as ISO 8601, the year first."
+ADVICE = "Write every date with the year first."
 
 
 def clerk(task: str, attempt: Attempt) -> str:
     """An agent that knows what it is told."""
-    return "2026-11-16" if "ISO 8601" in attempt.text() else "11/16/26"
+    return "2026-11-16" if "year first" in attempt.text() else "11/16/26"
 
 
 def is_iso(said: str) -> tuple[bool, str]:

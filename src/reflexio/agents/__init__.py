@@ -14,9 +14,6 @@ import typing
 from importlib import import_module
 
 if typing.TYPE_CHECKING:
-    from reflexio.agents.adapters.langgraph import from_langgraph as from_langgraph
-    from reflexio.agents.adapters.openai_agents import from_openai_agents as from_openai_agents
-    from reflexio.agents.adapters.pydantic_ai import from_pydantic_ai as from_pydantic_ai
     from reflexio.agents.agent import Agent as Agent
     from reflexio.agents.agent import RunResult as RunResult
     from reflexio.agents.architecture.base import AgentSession as AgentSession
@@ -77,9 +74,6 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.vectors.postgres import PostgresVectorStore as PostgresVectorStore
 
 _NAMES = {
-    "adapters.langgraph": ["from_langgraph"],
-    "adapters.openai_agents": ["from_openai_agents"],
-    "adapters.pydantic_ai": ["from_pydantic_ai"],
     "agent": ["Agent", "RunResult"],
     "architecture.base": ["AgentSession", "Architecture", "Dependencies", "Event", "EventKind", "RunContext"],
     "architecture.react": ["ReAct"],

@@ -1,1 +1,21 @@
-"""Agents of other frameworks as callables for `reflexion()`. Each file needs its framework and nothing else."""
+"""Agents of other frameworks as callables for `reflexion()`. Each needs its framework, and imports no other."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reflexio.agents.adapters.langgraph import from_langgraph as from_langgraph
+    from reflexio.agents.adapters.openai_agents import from_openai_agents as from_openai_agents
+    from reflexio.agents.adapters.pydantic_ai import from_pydantic_ai as from_pydantic_ai
+
+_HOMES = {f"from_{home}": home for home in ("langgraph", "openai_agents", "pydantic_ai")}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'reflexio.agents.adapters' has no attribute {name!r}")
+    return getattr(import_module(f"reflexio.agents.adapters.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOMES]
