@@ -180,6 +180,9 @@ async def test_a_lesson_that_was_tried_five_times_and_hurt_more_than_it_helped_i
     await lessons.outcome("run", [bad.id], False)
     await lessons.outcome("run", [good.id], True)
     assert await recalled(lessons) == ["Leave out the postmark of the letter."]
+    (again,) = await lessons.save([lesson("Guess the dates.")])
+    assert again.merged_into == bad.id
+    assert await recalled(lessons) == ["Leave out the postmark of the letter."]
 
 
 async def test_what_is_not_near_enough_is_left_out(lessons: LessonStore) -> None:

@@ -42,7 +42,8 @@ class VectorStoreLessons:
         min_similarity: float | None = None,
     ) -> list[Recalled]:
         """At most `k` lessons of this user or of everybody, the most relevant first."""
-        hits = await self.store.search(task, k=k, filter=_visible([user_id, EVERYBODY], agent_version))
+        wanted = {**_of([user_id, EVERYBODY], agent_version), "retired": {"$exists": False}}
+        hits = await self.store.search(task, k=k, filter=wanted)
         return [
             Recalled(_lesson(hit), hit.score) for hit in hits if min_similarity is None or hit.score >= min_similarity
         ]
@@ -52,7 +53,8 @@ class VectorStoreLessons:
         return [await self._save(each) for each in lessons]
 
     async def _save(self, lesson: Lesson) -> Saved:
-        mine = _visible([_owner(lesson)], lesson.agent_version)
+        # Retired ones, too: what did harm is not learned anew.
+        mine = _of([_owner(lesson)], lesson.agent_version)
         for hit in await self.store.search(key(lesson), k=NEIGHBOURS, filter=mine):
             if repeats(lesson, _lesson(hit), hit.score):
                 await self._bump(hit.id, {"repeated": 1})
@@ -99,10 +101,10 @@ def _owner(lesson: Lesson) -> str | None:
     return EVERYBODY if lesson.scope == "shared" else lesson.user_id
 
 
-def _visible(owners: list[str | None], agent_version: str) -> dict[str, Any]:
+def _of(owners: list[str | None], agent_version: str) -> dict[str, Any]:
     """Whose lessons; those without a version are for every version."""
     versions = {"agent_version": [agent_version, "", None]} if agent_version else {}
-    return {"user_id": owners, "retired": {"$exists": False}, **versions}
+    return {"user_id": owners, **versions}
 
 
 def _chunk(lesson: Lesson) -> Chunk:
