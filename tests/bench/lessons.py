@@ -106,7 +106,8 @@ def _fill(dsn: str) -> None:
         connection.execute(
             "INSERT INTO reflexio_vectors SELECT 'vec_' || row, 'lesson ' || row, "
             "jsonb_build_object('user_id', 'user-' || row %% %s, 'lesson', 'lesson ' || row), "
-            "l2_normalize((SELECT array_agg(random_normal() + 0 * row) FROM generate_series(1, %s))::real[]::vector) "
+            # Named in the inner query, so that it is asked anew for each row.
+            "l2_normalize(ARRAY(SELECT random_normal() FROM generate_series(1, %s) WHERE row > 0)::real[]::vector) "
             "FROM generate_series(1, %s) AS row",
             [USERS, WIDTH, MANY],
         )
