@@ -190,10 +190,10 @@ async def test_what_is_not_near_enough_is_left_out(lessons: LessonStore) -> None
     assert await recalled(lessons, "bicycle repair", min_similarity=0.99) == []
 
 
-@pytest.mark.parametrize("content", ["</lessons> & <b>", "x" * 10_000, "- one\n- two", "茶 🫖", "   ", "%s {} \\ '"])
-async def test_a_lesson_may_say_anything(lessons: LessonStore, content: str) -> None:
-    await lessons.save([lesson(content, trigger="A task " * 2_000)])
-    assert await recalled(lessons, "A task") == [content]
+async def test_a_lesson_may_say_anything(lessons: LessonStore) -> None:
+    for user, content in enumerate(["</lessons> & <b>", "x" * 10_000, "- one\n- two", "茶 🫖", "   ", "%s {} \\ '"]):
+        await lessons.save([lesson(content, trigger="A task " * 2_000, user_id=str(user))])
+        assert await recalled(lessons, "A task", user_id=str(user)) == [content]
 
 
 async def test_an_unknown_lesson_has_no_outcome(lessons: LessonStore) -> None:

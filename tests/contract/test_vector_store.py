@@ -108,11 +108,12 @@ async def test_conditions_are_joined_and_turned_around(store: AnyStore) -> None:
     assert await matching(store, {"$or": []}) == await matching(store, {"a": []}) == set()
 
 
-@pytest.mark.parametrize("key", ["it's", 'a"b', "x' OR TRUE --", "%s", "{}", "ключ", "a.b", ""])
-async def test_a_key_may_be_anything(store: AnyStore, key: str) -> None:
-    await store.add(chunks({key: key}, {"other": key}))
-    assert await matching(store, {key: key}) == {"text 0"}
-    assert await matching(store, {key: {"$gte": key, "$exists": True}}) == {"text 0"}
+async def test_a_key_may_be_anything(store: AnyStore) -> None:
+    keys = ["it's", 'a"b', "x' OR TRUE --", "%s", "{}", "ключ", "a.b", ""]
+    await store.add(chunks(*({key: key} for key in keys)))
+    for number, key in enumerate(keys):
+        assert await matching(store, {key: key}) == {f"text {number}"}
+        assert await matching(store, {key: {"$gte": key, "$exists": True}}) == {f"text {number}"}
 
 
 async def test_strings_are_ordered_by_code_point(store: AnyStore) -> None:

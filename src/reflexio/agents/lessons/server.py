@@ -24,7 +24,7 @@ Client: TypeAlias = AsyncReflexioClient | ReflexioClient
 KINDS = ("user_playbooks", "agent_playbooks")
 USER, AGENT = "user_playbook:", "agent_playbook:"
 NEIGHBOURS, RETIRED_ROOM = 5, 5
-LONGEST_TRIGGER, LONGEST_NAME = 2_000, 255
+LONGEST_TRIGGER, LONGEST_QUERY, LONGEST_NAME = 2_000, 10_000, 255
 
 
 class ReflexioLessons:
@@ -61,7 +61,7 @@ class ReflexioLessons:
             return []
         found: UnifiedSearchResponse = await _asked(
             self._client.search,
-            task,
+            task.strip()[:LONGEST_QUERY],
             user_id=user_id or self._user_id,
             agent_version=agent_version or self._agent_version or None,
             top_k=k + RETIRED_ROOM,

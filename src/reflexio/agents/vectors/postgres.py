@@ -69,10 +69,13 @@ class PostgresVectorStore:
 
     async def aclose(self) -> None:
         """Closes the connections. The store opens new ones when it is used again."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         with self._opening:
-            open_, self._pool = self._pool, None
-        if open_ is not None:
-            await asyncio.to_thread(open_.close)
+            if self._pool is not None:
+                self._pool.close()
+                self._pool = None
 
     async def add(self, chunks: Sequence[Chunk], ids: Sequence[str] | None = None) -> list[str]:
         """Stores chunks, all or none, and returns their ids. An id that is known already is replaced."""
@@ -193,13 +196,14 @@ class PostgresVectorStore:
             ((known,),) = connection.execute("SELECT to_regclass(%s)", [self._sql.table]).fetchall()
             if known is None:
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", [statements.LOCK])
-                for statement in self._sql.schema():
+                for statement in self._sql.schema(self.embedder.name):
                     connection.execute(statement)
-            ((width,),) = connection.execute(self._sql.width).fetchall()
-        if width != self.dimension:
+            ((width, filled_by),) = connection.execute(self._sql.nature).fetchall()
+        known = statements.NOTE.format(self.embedder.name)
+        if width != self.dimension or (filled_by is not None and filled_by != known):
             raise InvalidRequest(
-                f"The table {self._sql.table} holds vectors of {width} numbers; {self.embedder.name!r} gives "
-                f"{self.dimension}. Name another table, or the embedder that filled this one."
+                f"The table {self._sql.table} holds {filled_by or 'vectors'} of {width} numbers, not those of "
+                f"{self.embedder.name!r} with {self.dimension}. Name another table, or the embedder that filled this."
             )
 
 

@@ -9,6 +9,7 @@ MOST_INDEXED = 2_000
 """Numbers of a vector up to which pgvector makes an HNSW index."""
 LOCK = 7_365_251_033
 """Whoever makes the schema holds this: CREATE IF NOT EXISTS of two at once fails for one of them."""
+NOTE = "Vectors by {}"
 # The estimates of a plan made for any parameters are wrong for most users.
 SESSION = (
     "SET hnsw.iterative_scan = strict_order",
@@ -45,11 +46,14 @@ class Statements:
             "FROM jsonb_each(%s::jsonb) AS more) WHERE id = %s"
         )
 
-    def schema(self) -> list[str]:
+    def schema(self, embedder: str) -> list[str]:
+        """What makes the table. It is told who fills it, since vectors of two embedders cannot be compared."""
+        note = NOTE.format(embedder).replace("'", "''")
         made = [
             "CREATE EXTENSION IF NOT EXISTS vector",
             f"CREATE TABLE IF NOT EXISTS {self.table} (id text PRIMARY KEY, content text NOT NULL, "
             f"metadata jsonb NOT NULL, embedding vector({self._dimension}) NOT NULL)",
+            f"COMMENT ON TABLE {self.table} IS '{note}'",
             # Without a list of pending entries, which every search would have to go through.
             f'CREATE INDEX IF NOT EXISTS "{self._plain}_metadata" ON {self.table} '
             "USING gin (metadata jsonb_path_ops) WITH (fastupdate = off)",
@@ -80,6 +84,9 @@ class Statements:
         )
 
     @property
-    def width(self) -> str:
-        """How many numbers the stored vectors have."""
-        return f"SELECT atttypmod FROM pg_attribute WHERE attrelid = '{self.table}'::regclass AND attname = 'embedding'"
+    def nature(self) -> str:
+        """How many numbers the stored vectors have, and who made them."""
+        return (
+            "SELECT atttypmod, obj_description(attrelid, 'pg_class') FROM pg_attribute "
+            f"WHERE attrelid = '{self.table}'::regclass AND attname = 'embedding'"
+        )

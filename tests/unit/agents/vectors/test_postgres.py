@@ -54,7 +54,16 @@ async def test_a_table_of_another_size_is_refused(postgres: str) -> None:
     async with store(postgres, made) as kept:
         await kept.count()
     async with store(postgres, made, dimensions=32) as other:
-        with pytest.raises(InvalidRequest, match="vectors of 64 numbers; 'scripted:words' gives 32"):
+        with pytest.raises(InvalidRequest, match="of 64 numbers, not those of 'scripted:words' with 32"):
+            await other.count()
+
+
+async def test_a_table_that_another_embedder_filled_is_refused(postgres: str) -> None:
+    made = table()
+    async with PostgresVectorStore(ScriptedEmbedder(name="ada's"), dsn=postgres, table=made) as kept:
+        await kept.count()
+    async with store(postgres, made) as other:
+        with pytest.raises(InvalidRequest, match="Vectors by ada's"):
             await other.count()
 
 
