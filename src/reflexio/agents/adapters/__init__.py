@@ -14,7 +14,11 @@ _HOMES = {f"from_{home}": home for home in ("langgraph", "openai_agents", "pydan
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'reflexio.agents.adapters' has no attribute {name!r}")
-    return getattr(import_module(f"reflexio.agents.adapters.{_HOMES[name]}"), name)
+    try:
+        return getattr(import_module(f"reflexio.agents.adapters.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        extra = _HOMES[name].replace("_", "-")
+        raise ImportError(f"{name} needs its framework ({error}): pip install 'reflexio[{extra}]'") from error
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -51,6 +52,8 @@ class PostgresVectorStore:
         dimension: int | None = None,
         connections: int = 4,
     ) -> None:
+        if find_spec("psycopg_pool") is None:
+            raise ImportError("PostgresVectorStore needs a driver: pip install 'reflexio[postgres]'")
         self.embedder = embedder(embedder_)
         self.dimension = dimension or self.embedder.dimensions
         if self.dimension != self.embedder.dimensions:
@@ -144,7 +147,7 @@ class PostgresVectorStore:
             if not rows or rows[0][4] <= SCORED_OUTRIGHT:
                 return rows
         rows = connection.execute(self._sql.nearest(where), words).fetchall()
-        if len(rows) == k or asked == EVERYWHERE:
+        if len(rows) == k:
             return rows
         return connection.execute(self._sql.scored(where, None), words).fetchall()
 
@@ -199,8 +202,8 @@ class PostgresVectorStore:
                 for statement in self._sql.schema(self.embedder.name):
                     connection.execute(statement)
             ((width, filled_by),) = connection.execute(self._sql.nature).fetchall()
-        known = statements.NOTE.format(self.embedder.name)
-        if width != self.dimension or (filled_by is not None and filled_by != known):
+        mine = statements.NOTE.format(self.embedder.name)
+        if width != self.dimension or filled_by not in (mine, None):
             raise InvalidRequest(
                 f"The table {self._sql.table} holds {filled_by or 'vectors'} of {width} numbers, not those of "
                 f"{self.embedder.name!r} with {self.dimension}. Name another table, or the embedder that filled this."
