@@ -77,3 +77,30 @@ def test_a_server_that_refuses_costs_the_lessons_and_not_the_answer(org: Org) ->
         result = works_for(client, "ada", "Extract the date")
         assert (result.passed, len(result.attempts)) == (True, 2)
         assert any(NotAuthorised.__name__ in each or "key" in each for each in result.problems)
+
+
+def test_what_agent_a_learned_lets_agent_b_succeed_at_once_after_aggregation_and_approval(
+    client: ReflexioClient,
+) -> None:
+    for user, letter in (("ada", "the landlord"), ("ben", "the bank"), ("cem", "the school")):
+        failed = works_for(client, user, f"Extract the date from the letter of {letter}")
+        assert len(failed.attempts) == 2
+
+    made = client.run_playbook_aggregation(agent_version="clerk-1", wait_for_response=True)
+    assert made.success
+    (pending,) = client.get_agent_playbooks(status_filter=["pending"], force_refresh=True).agent_playbooks
+    assert pending.playbook_name == "reflexion_lessons"
+    assert len(pending.source_windows) == 3
+
+    # While it waits for a person, nobody else is told.
+    waiting = ReflexioLessons(client, user_id="dee", agent_version="clerk-1")
+    task = "Extract the date from the letter of the doctor"
+    early = reflexion_sync(clerk, task, evaluate=is_iso, lessons=waiting, max_attempts=1)
+    assert not early.passed
+
+    client.update_agent_playbook_status(
+        pending.agent_playbook_id, playbook_status=PlaybookStatus.APPROVED, reviewer="mei"
+    )
+    agent_b = works_for(client, "dee", task)
+    assert (agent_b.passed, len(agent_b.attempts)) == (True, 1)
+    assert [each.scope for each in agent_b.attempts[0].lessons] == ["agent"]
