@@ -82,6 +82,10 @@ def test_a_server_that_refuses_costs_the_lessons_and_not_the_answer(org: Org) ->
 def test_what_agent_a_learned_lets_agent_b_succeed_at_once_after_aggregation_and_approval(
     client: ReflexioClient,
 ) -> None:
+    # Only when it is asked for, or a slow machine would aggregate the first two by itself.
+    by_hand = {"reaggregation_trigger_count": 1_000}
+    lessons = {"playbook_name": "reflexion_lessons", "playbook_definition_prompt": "what agents learned"}
+    client.update_config({"playbook_configs": [{**lessons, "playbook_aggregator_config": by_hand}]})
     for user, letter in (("ada", "the landlord"), ("ben", "the bank"), ("cem", "the school")):
         failed = works_for(client, user, f"Extract the date from the letter of {letter}")
         assert len(failed.attempts) == 2
