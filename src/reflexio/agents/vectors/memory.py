@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +37,8 @@ class InMemoryVectorStore:
         use_one_thread()
         self.embedder = embedder(embedder_)
         self._rows = Rows(self.embedder.dimensions)
+        # Event loops in several threads may share a store. Held for moments, never while something is awaited.
+        self._changing = threading.Lock()
 
     @classmethod
     async def from_chunks(cls, chunks: Sequence[Chunk], embedder: AnyEmbedder | str | None = None) -> Self:
@@ -60,32 +63,36 @@ class InMemoryVectorStore:
     async def add(self, chunks: Sequence[Chunk], ids: Sequence[str] | None = None) -> list[str]:
         """Stores chunks, all or none, and returns their ids. An id that is known already is replaced."""
         new = await taken(self.embedder, chunks, ids)
-        self._rows.append(new.ids, new.contents, new.metadata, new.vectors)
-        self._rows = self._rows.compacted()
+        with self._changing:
+            self._rows.append(new.ids, new.contents, new.metadata, new.vectors)
+            self._rows = self._rows.compacted()
         return new.ids if ids is None else list(ids)
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Forgets chunks; unknown ids are passed over."""
-        for each in ids:
-            self._rows.bury(each)
-        self._rows = self._rows.compacted()
+        with self._changing:
+            for each in ids:
+                self._rows.bury(each)
+            self._rows = self._rows.compacted()
 
     async def count(self) -> int:
         return len(self._rows.slots)
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[Chunk]:
         """Those that are there, in the order asked for."""
-        rows = self._rows
-        return [rows.chunk(rows.slots[each]) for each in ids if each in rows.slots]
+        with self._changing:
+            rows = self._rows
+            return [rows.chunk(rows.slots[each]) for each in ids if each in rows.slots]
 
     async def bump(self, id: str, counts: Mapping[str, int]) -> None:  # noqa: A002
         """Adds to numbers in a chunk's metadata, in one go; an unknown id is passed over."""
-        rows = self._rows
-        if (slot := rows.slots.get(id)) is not None:
-            known = rows.metadata[slot]
-            after = known | {key: known.get(key, 0) + more for key, more in counts.items()}
-            rows.append([id], [rows.contents[slot]], [after], rows.vector(slot)[None, :])
-            self._rows = rows.compacted()
+        with self._changing:
+            rows = self._rows
+            if (slot := rows.slots.get(id)) is not None:
+                known = rows.metadata[slot]
+                after = known | {key: known.get(key, 0) + more for key, more in counts.items()}
+                rows.append([id], [rows.contents[slot]], [after], rows.vector(slot)[None, :])
+                self._rows = rows.compacted()
 
     async def search(
         self,
@@ -110,9 +117,11 @@ class InMemoryVectorStore:
         """The `k` chunks nearest to a vector, best first, of those that answer the filter."""
         checked(k, diversity)
         query = target(vector, self.embedder.dimensions)
-        rows = self._rows
-        wanted = rows.wanted(condition(filter))
-        vectors, most = rows.vectors[:, : len(wanted)], pool(k, diversity)
+        asked, most = condition(filter), pool(k, diversity)
+        with self._changing:
+            rows = self._rows
+            wanted = rows.wanted(asked)
+            vectors = rows.vectors[:, : len(wanted)]
         if len(wanted) < LARGE:
             slots, scores = nearest(vectors, wanted, query, most)
         else:
@@ -123,8 +132,8 @@ class InMemoryVectorStore:
 
     async def save(self, path: str | Path) -> None:
         """Writes everything to one file, in place of what was there: all of it or nothing."""
-        rows = self._rows
-        kept = sorted(rows.slots.values())
+        with self._changing:
+            rows, kept = self._rows, sorted(self._rows.slots.values())
         told = {
             "format": FORMAT,
             "embedder": self.embedder.name,

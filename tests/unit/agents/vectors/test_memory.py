@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,22 @@ def test_equals_come_by_age() -> None:
     slots, scores = rows.nearest(vectors, np.ones(50, np.bool_), vectors[:, 0], 3)
     assert slots.tolist() == [0, 1, 2]
     assert scores.tolist() == pytest.approx([1, 1, 1])
+
+
+def test_threads_with_event_loops_of_their_own_may_share_a_store() -> None:
+    store = InMemoryVectorStore(ScriptedEmbedder())
+
+    async def work(thread: int) -> None:
+        for number in range(100):
+            (chunk,) = await store.add([Chunk(f"thread{thread} number{number}", {"thread": thread})])
+            await store.bump(chunk, {"count": 1})
+            (found,) = await store.search(f"thread{thread} number{number}", k=1, filter={"thread": thread})
+            assert found.score > 0.99
+            if number % 10 == 0:
+                await store.delete([chunk])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda thread: asyncio.run(work(thread)), range(4)))
+    assert asyncio.run(store.count()) == 360
+    hits = asyncio.run(store.search("thread1", k=1000, filter={"thread": 1, "count": 1}))
+    assert len(hits) == 90
