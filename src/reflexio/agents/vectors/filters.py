@@ -129,6 +129,8 @@ def _listed(operator: str, value: Any) -> list[Any]:
 
 def as_json(value: Any) -> Any:
     """The value as JSON keeps it, and a copy of its own."""
+    if value is None or type(value) in (str, int, bool):
+        return value
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:

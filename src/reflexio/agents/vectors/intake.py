@@ -45,7 +45,7 @@ def _named(chunks: Sequence[Chunk], ids: Sequence[str] | None) -> dict[str, Chun
 
 def _made(vectors: Any, embedder: Embedder, count: int) -> Vectors:
     who = f"The embedder {embedder.name!r} gave"
-    rows = unit(vectors, embedder.dimensions, ProviderError, who)
+    rows = _unit(vectors, embedder.dimensions, ProviderError, who)
     if len(rows) != count:
         raise ProviderError(f"{who} {len(rows)} vectors for {count} texts.")
     return rows
@@ -53,10 +53,10 @@ def _made(vectors: Any, embedder: Embedder, count: int) -> Vectors:
 
 def target(vector: Any, dimensions: int) -> Vectors:
     """A vector to search with, as a caller gives it."""
-    return unit([vector], dimensions, InvalidRequest, "The query is").reshape(dimensions)
+    return _unit([vector], dimensions, InvalidRequest, "The query is").reshape(dimensions)
 
 
-def unit(vectors: Any, dimensions: int, error: type[ReflexioError], who: str) -> Vectors:
+def _unit(vectors: Any, dimensions: int, error: type[ReflexioError], who: str) -> Vectors:
     """Rows of length one, or the error of whoever gave them. A vector of zeros stays one: it is like nothing."""
     try:
         rows = np.asarray(vectors, np.float32)
@@ -67,7 +67,9 @@ def unit(vectors: Any, dimensions: int, error: type[ReflexioError], who: str) ->
     if rows.ndim != 2 or rows.shape[1] != dimensions:
         found = rows.shape[1] if rows.ndim == 2 else "other"
         raise error(f"{who} a vector of {found} numbers where {dimensions} are stored.")
-    if not np.isfinite(rows).all():
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    if not np.isfinite(lengths).all():
         raise error(f"{who} a vector with a number that is not finite.")
-    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    return (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    lengths[lengths == 0] = 1
+    of_length_one: Vectors = (rows / lengths[:, None]).astype(np.float32)
+    return of_length_one
