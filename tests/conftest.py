@@ -11,6 +11,7 @@ import pytest
 from reflexio.client.sync import ReflexioClient
 from reflexio.server.process import ServerProcess, running_server
 from tests.builders import name, new_key
+from tests.postgres import running_postgres
 
 StartServer = Callable[..., ServerProcess]
 
@@ -99,3 +100,10 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
             return server
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL with pgvector. What a test makes there has a name of its own."""
+    with running_postgres() as dsn:
+        yield dsn

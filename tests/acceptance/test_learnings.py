@@ -96,13 +96,13 @@ def test_a_profile_comes_back_with_every_field(client: ReflexioClient) -> None:
 def test_a_user_playbook_comes_back_with_every_field(client: ReflexioClient) -> None:
     (made,) = client.add_user_playbook([USER_PLAYBOOK]).ids
     (found,) = client.get_user_playbooks(status_filter=["archived"]).user_playbooks
-    assert found.model_dump(mode="json") == {"user_playbook_id": int(made), **USER_PLAYBOOK}
+    assert found.model_dump(mode="json") == {"user_playbook_id": int(made), **USER_PLAYBOOK, "outcomes": None}
 
 
 def test_an_agent_playbook_comes_back_with_every_field(client: ReflexioClient) -> None:
     (made,) = client.add_agent_playbooks([AGENT_PLAYBOOK]).ids
     (found,) = client.get_agent_playbooks(status_filter=["pending"]).agent_playbooks
-    counted: dict[str, Any] = {"support": None, "replaces": []}
+    counted: dict[str, Any] = {"support": None, "replaces": [], "outcomes": None}
     assert found.model_dump(mode="json") == {"agent_playbook_id": int(made), **AGENT_PLAYBOOK, **counted}
 
 
@@ -305,7 +305,7 @@ def test_a_change_keeps_what_it_does_not_name(client: ReflexioClient) -> None:
     (made,) = client.add_user_playbook([{**USER_PLAYBOOK, "status": None}]).ids
     client.update_user_playbook(int(made), content="Ask for the receipt", trigger="")
     (found,) = client.get_user_playbooks().user_playbooks
-    expected = {**USER_PLAYBOOK, "status": None, "content": "Ask for the receipt", "trigger": None}
+    expected = {**USER_PLAYBOOK, "status": None, "content": "Ask for the receipt", "trigger": None, "outcomes": None}
     assert found.model_dump(mode="json") == {"user_playbook_id": int(made), **expected}
     assert client.search_user_playbooks("date", user_id="ann", search_mode="fts").user_playbooks == []
     assert len(client.search_user_playbooks("receipt", user_id="ann", search_mode="fts").user_playbooks) == 1

@@ -84,6 +84,7 @@ def theirs_are(org: Org) -> dict[str, Any]:
         "kind": "user_playbook",
         "id": str(of_user),
         "service_name": "profile_generation",
+        "outcome": "hurt",
     }
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import agents, embedding, foundation, learning, local_learner, retrieval_quality, searching
+from tests.bench import agents, embedding, foundation, learning, lessons, local_learner, retrieval_quality, searching
 from tests.bench.report import Figure, Report
 
 PARTS: dict[str, Callable[[], list[Figure]]] = {
@@ -16,6 +16,8 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "learning": learning.learning,
     "local-learner": local_learner.local_learner,
     "agents": agents.agents,
+    "lessons": lessons.lessons,
+    "lessons-postgres": lessons.in_postgres,
     "searching-100k": lambda: searching.searching(100_000),
     "searching-1m": lambda: searching.searching(1_000_000),
 }

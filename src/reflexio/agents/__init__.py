@@ -33,6 +33,8 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.doors import reflexion_stream as reflexion_stream
     from reflexio.agents.doors import reflexion_sync as reflexion_sync
     from reflexio.agents.doors import reflexive as reflexive
+    from reflexio.agents.embedding import Embedder as Embedder
+    from reflexio.agents.embedding import embedder as embedder
     from reflexio.agents.evaluators.checks import ExactMatch as ExactMatch
     from reflexio.agents.evaluators.checks import Regex as Regex
     from reflexio.agents.evaluators.checks import Schema as Schema
@@ -43,6 +45,9 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
     from reflexio.agents.events import ReflexionEvent as ReflexionEvent
     from reflexio.agents.events import ReflexionResult as ReflexionResult
+    from reflexio.agents.lessons.server import ReflexioLessons as ReflexioLessons
+    from reflexio.agents.lessons.vectors import MemoryLessons as MemoryLessons
+    from reflexio.agents.lessons.vectors import VectorStoreLessons as VectorStoreLessons
     from reflexio.agents.memory import InMemoryMemory as InMemoryMemory
     from reflexio.agents.memory import Memory as Memory
     from reflexio.agents.memory import MemoryBlock as MemoryBlock
@@ -65,6 +70,8 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.values import Evaluation as Evaluation
     from reflexio.agents.values import Lesson as Lesson
     from reflexio.agents.values import Usage as Usage
+    from reflexio.agents.vectors.memory import InMemoryVectorStore as InMemoryVectorStore
+    from reflexio.agents.vectors.postgres import PostgresVectorStore as PostgresVectorStore
 
 _NAMES = {
     "agent": ["Agent", "RunResult"],
@@ -73,11 +80,14 @@ _NAMES = {
     "architecture.reflexion": ["DEFAULT_EVALUATOR_PROMPT", "DEFAULT_REFLECTOR_PROMPT", "Reflexion"],
     "attempt": ["Attempt", "AttemptFailed", "AttemptRecord"],
     "doors": ["reflexion", "reflexion_stream", "reflexion_sync", "reflexive"],
+    "embedding": ["Embedder", "embedder"],
     "evaluators.checks": ["ExactMatch", "Regex", "Schema"],
     "evaluators.combined": ["All", "Any", "Weighted"],
     "evaluators.judge": ["Judge"],
     "evaluators.unit_tests": ["UnitTests"],
     "events": ["ReflexionEvent", "ReflexionResult"],
+    "lessons.server": ["ReflexioLessons"],
+    "lessons.vectors": ["MemoryLessons", "VectorStoreLessons"],
     "memory": ["InMemoryMemory", "Memory", "MemoryBlock"],
     "model": ["Message", "Model", "ModelReply", "ScriptedModel", "ToolCall"],
     "plan": ["Output"],
@@ -86,6 +96,8 @@ _NAMES = {
     "stores": ["Chunk", "LessonStore", "Recalled", "Saved", "SearchResult", "VectorStore"],
     "tools": ["Tool"],
     "values": ["Budget", "Evaluation", "Lesson", "Usage"],
+    "vectors.memory": ["InMemoryVectorStore"],
+    "vectors.postgres": ["PostgresVectorStore"],
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, WithJsonSchema, field_validator
 
 from reflexio.models.learning import Kind, Learning
+from reflexio.models.outcome import Outcomes
 from reflexio.models.paging import Cursor
 from reflexio.models.profile import MOST_ADDED, Needle, Tags, Text, TurnIds
 from reflexio.models.shape import Answered, Epoch, JsonObject, Moment, Name, RowId, Sent, Source, Version
@@ -113,6 +114,7 @@ class UserPlaybook(Answered):
     source_interaction_ids: list[int] = []
     source_span: str | None = None
     tags: list[str] = []
+    outcomes: Outcomes | None = None
 
     @classmethod
     def of(cls, learning: Learning) -> "UserPlaybook":
@@ -134,6 +136,7 @@ class UserPlaybook(Answered):
             source_interaction_ids=details.get("source_interaction_ids", []),
             source_span=details.get("source_span"),
             tags=list(learning.tags),
+            outcomes=_outcomes(details.get("outcomes")),
         )
 
 
@@ -203,6 +206,7 @@ class AgentPlaybook(Answered):
     source: str | None = None
     status: WireStatus = Status.CURRENT
     tags: list[str] = []
+    outcomes: Outcomes | None = None
 
     @classmethod
     def of(cls, learning: Learning) -> "AgentPlaybook":
@@ -224,7 +228,12 @@ class AgentPlaybook(Answered):
             source=learning.source or None,
             status=learning.status,
             tags=list(learning.tags),
+            outcomes=_outcomes(details.get("outcomes")),
         )
+
+
+def _outcomes(stored: dict[str, Any] | None) -> Outcomes | None:
+    return Outcomes.model_construct(**stored) if stored else None
 
 
 def _issue(stored: dict[str, Any] | None) -> BlockingIssue | None:

@@ -4,6 +4,7 @@ from reflexio.client.aio.generation import GenerationCalls
 from reflexio.client.aio.interactions import InteractionCalls
 from reflexio.client.aio.learnings import LearningCalls
 from reflexio.client.aio.operations import OperationCalls
+from reflexio.client.aio.outcomes import OutcomeCalls
 from reflexio.client.aio.reviewing import ReviewCalls
 from reflexio.client.aio.searching import SearchCalls
 from reflexio.client.aio.session import SessionClient
@@ -13,7 +14,14 @@ __all__ = ["AsyncReflexioClient", "SessionClient"]
 
 
 class AsyncReflexioClient(
-    InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls, ReviewCalls
+    InteractionCalls,
+    LearningCalls,
+    OutcomeCalls,
+    SearchCalls,
+    SettingCalls,
+    GenerationCalls,
+    OperationCalls,
+    ReviewCalls,
 ):
     """Speaks to a Reflexio server.
 

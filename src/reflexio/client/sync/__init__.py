@@ -5,6 +5,7 @@ from reflexio.client.sync.generation import GenerationCalls
 from reflexio.client.sync.interactions import InteractionCalls
 from reflexio.client.sync.learnings import LearningCalls
 from reflexio.client.sync.operations import OperationCalls
+from reflexio.client.sync.outcomes import OutcomeCalls
 from reflexio.client.sync.reviewing import ReviewCalls
 from reflexio.client.sync.searching import SearchCalls
 from reflexio.client.sync.session import SessionClient
@@ -14,7 +15,14 @@ __all__ = ["ReflexioClient", "SessionClient"]
 
 
 class ReflexioClient(
-    InteractionCalls, LearningCalls, SearchCalls, SettingCalls, GenerationCalls, OperationCalls, ReviewCalls
+    InteractionCalls,
+    LearningCalls,
+    OutcomeCalls,
+    SearchCalls,
+    SettingCalls,
+    GenerationCalls,
+    OperationCalls,
+    ReviewCalls,
 ):
     """Speaks to a Reflexio server.
 

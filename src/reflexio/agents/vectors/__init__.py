@@ -1,0 +1,1 @@
+"""Stores of embedded texts: one in memory, one in PostgreSQL, with filters of one meaning."""

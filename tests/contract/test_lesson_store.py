@@ -1,0 +1,202 @@
+"""What every store of lessons does, wherever it keeps them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from reflexio.agents.lessons.server import ReflexioLessons
+from reflexio.agents.lessons.vectors import MemoryLessons, VectorStoreLessons
+from reflexio.agents.stores import Chunk, LessonStore, SearchResult
+from reflexio.agents.values import Lesson
+from reflexio.agents.vectors.memory import InMemoryVectorStore
+from reflexio.agents.vectors.postgres import PostgresVectorStore
+from reflexio.client.aio import AsyncReflexioClient
+from reflexio.client.sync import ReflexioClient
+from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from tests.builders import name
+
+pytestmark = pytest.mark.xdist_group("postgres")
+
+
+class ForeignStore:
+    """A store that has what the protocol asks for and nothing else."""
+
+    def __init__(self) -> None:
+        self._store = InMemoryVectorStore(ScriptedEmbedder())
+
+    async def add(self, chunks: Sequence[Chunk], ids: Sequence[str] | None = None) -> list[str]:
+        return await self._store.add(chunks, ids)
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        await self._store.delete(ids)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        k: int = 4,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002
+        diversity: float | None = None,
+    ) -> list[SearchResult]:
+        return await self._store.search(query, k=k, filter=filter, diversity=diversity)
+
+    async def search_by_vector(
+        self,
+        vector: Sequence[float],
+        *,
+        k: int = 4,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002
+        diversity: float | None = None,
+    ) -> list[SearchResult]:
+        return await self._store.search_by_vector(vector, k=k, filter=filter, diversity=diversity)
+
+    async def count(self) -> int:
+        return await self._store.count()
+
+    async def get_by_ids(self, ids: Sequence[str]) -> list[Chunk]:
+        return await self._store.get_by_ids(ids)
+
+
+@pytest.fixture(params=["memory", "foreign", "postgres", "server", "server, synchronous client"])
+def place(request: pytest.FixtureRequest) -> tuple[str, Any]:
+    """Which store, and what it needs. An organisation cannot be made while an event loop runs."""
+    needs = {"postgres": "postgres", "server": "org", "server, synchronous client": "org"}
+    return request.param, request.getfixturevalue(needs[request.param]) if request.param in needs else None
+
+
+@pytest.fixture
+async def lessons(place: tuple[str, Any]) -> AsyncIterator[LessonStore]:
+    match place:
+        case "memory", _:
+            yield MemoryLessons(ScriptedEmbedder())
+        case "foreign", _:
+            yield VectorStoreLessons(ForeignStore())
+        case "postgres", dsn:
+            table = name("t").replace("-", "_")
+            async with PostgresVectorStore(ScriptedEmbedder(), dsn=dsn, table=table) as store:
+                yield VectorStoreLessons(store)
+        case "server", org:
+            async with AsyncReflexioClient(url_endpoint=org.url, api_key=org.token) as client:
+                yield ReflexioLessons(client, user_id="ada")
+        case _, org:
+            with ReflexioClient(url_endpoint=org.url, api_key=org.token) as plain:
+                yield ReflexioLessons(plain, user_id="ada")
+
+
+def lesson(content: str = "Write dates as ISO 8601.", **changes: Any) -> Lesson:
+    told = {"trigger": "Extract the dates from this letter", "rationale": "12/11 is ambiguous", "user_id": "ada"}
+    return Lesson(content, **{**told, **changes})
+
+
+async def recalled(lessons: LessonStore, task: str = "Extract the dates from this letter", **asked: Any) -> list[str]:
+    asked = {"k": 5, "user_id": "ada", "agent_version": "", "min_similarity": None, **asked}
+    return [each.lesson.content for each in await lessons.recall(task, **asked)]
+
+
+async def test_a_lesson_is_recalled_as_it_was_saved(lessons: LessonStore) -> None:
+    assert isinstance(lessons, LessonStore)
+    written = lesson(run_id="run-1", attempt=2, score=0.25, agent_version="v1")
+    (saved,) = await lessons.save([written])
+    (found,) = await lessons.recall(
+        "Extract the dates from this letter", k=5, user_id="ada", agent_version="v1", min_similarity=None
+    )
+    kept = found.lesson
+    assert (kept.content, kept.trigger, kept.rationale) == (written.content, written.trigger, written.rationale)
+    assert (kept.run_id, kept.attempt, kept.score, kept.agent_version) == ("run-1", 2, 0.25, "v1")
+    assert (kept.id, kept.user_id, kept.source, kept.scope) == (saved.id, "ada", "reflexion", "user")
+    assert saved.merged_into is None
+
+
+async def test_before_the_first_lesson_nothing_is_recalled(lessons: LessonStore) -> None:
+    assert await recalled(lessons) == []
+    assert await lessons.save([]) == []
+    await lessons.outcome("run", [], True)
+
+
+async def test_the_task_that_taught_a_lesson_finds_it(lessons: LessonStore) -> None:
+    await lessons.save(
+        [
+            lesson("Look into the drawers first.", trigger="Put a clean mug on the coffee machine"),
+            lesson("Sort before you search.", trigger="Find the median of a list of numbers"),
+        ]
+    )
+    assert (await recalled(lessons, "Put a clean mug on the desk", k=1)) == ["Look into the drawers first."]
+    assert (await recalled(lessons, "The median of a list", k=1)) == ["Sort before you search."]
+
+
+async def test_another_user_does_not_see_it(lessons: LessonStore) -> None:
+    await lessons.save([lesson(), lesson("Bob's own.", user_id="bob")])
+    assert await recalled(lessons, user_id="bob") == ["Bob's own."]
+    assert await recalled(lessons, user_id="eve") == []
+
+
+async def test_another_version_of_the_agent_does_not_see_it(lessons: LessonStore) -> None:
+    await lessons.save([lesson(agent_version="v1")])
+    assert await recalled(lessons, agent_version="v2") == []
+    assert await recalled(lessons, agent_version="v1") == ["Write dates as ISO 8601."]
+
+
+async def test_a_near_repeat_is_counted_and_not_piled_up(lessons: LessonStore) -> None:
+    (first,) = await lessons.save([lesson()])
+    (again,) = await lessons.save([lesson("Write the dates as ISO 8601!", run_id="another")])
+    assert again.id == again.merged_into == first.id
+    assert await recalled(lessons) == ["Write dates as ISO 8601."]
+
+
+async def test_another_lesson_about_the_same_task_is_no_repeat(lessons: LessonStore) -> None:
+    await lessons.save([lesson()])
+    (other,) = await lessons.save([lesson("Leave out the dates of the postmark.")])
+    assert other.merged_into is None
+    assert len(await recalled(lessons)) == 2
+
+
+async def test_the_same_words_of_another_user_are_that_users_lesson(lessons: LessonStore) -> None:
+    await lessons.save([lesson()])
+    (own,) = await lessons.save([lesson(user_id="bob")])
+    assert own.merged_into is None
+
+
+async def test_what_came_of_a_lesson_flows_back_and_two_at_once_both_count(lessons: LessonStore) -> None:
+    (saved,) = await lessons.save([lesson()])
+    if not isinstance(getattr(lessons, "store", None), ForeignStore):
+        await asyncio.gather(*(lessons.outcome(f"run-{n}", [saved.id], True) for n in range(3)))
+    else:
+        for n in range(3):
+            await lessons.outcome(f"run-{n}", [saved.id], True)
+    await lessons.outcome("run-4", [saved.id], False)
+    (found,) = await lessons.recall(
+        "Extract the dates from this letter", k=5, user_id="ada", agent_version="", min_similarity=None
+    )
+    assert (found.lesson.helped, found.lesson.hurt) == (3, 1)
+
+
+async def test_a_lesson_that_was_tried_five_times_and_hurt_more_than_it_helped_is_retired(lessons: LessonStore) -> None:
+    bad, good = await lessons.save([lesson("Guess the dates."), lesson("Leave out the postmark of the letter.")])
+    for passed in (True, True, False, False):
+        await lessons.outcome("run", [bad.id, good.id], passed)
+    assert len(await recalled(lessons)) == 2
+    await lessons.outcome("run", [bad.id], False)
+    await lessons.outcome("run", [good.id], True)
+    assert await recalled(lessons) == ["Leave out the postmark of the letter."]
+    (again,) = await lessons.save([lesson("Guess the dates.")])
+    assert again.merged_into == bad.id
+    assert await recalled(lessons) == ["Leave out the postmark of the letter."]
+
+
+async def test_what_is_not_near_enough_is_left_out(lessons: LessonStore) -> None:
+    await lessons.save([lesson()])
+    assert await recalled(lessons, "bicycle repair", min_similarity=0.99) == []
+
+
+async def test_a_lesson_may_say_anything(lessons: LessonStore) -> None:
+    for user, content in enumerate(["</lessons> & <b>", "x" * 10_000, "- one\n- two", "茶 🫖", "   ", "%s {} \\ '"]):
+        await lessons.save([lesson(content, trigger="A task " * 2_000, user_id=str(user))])
+        assert await recalled(lessons, "A task", user_id=str(user)) == [content]
+
+
+async def test_an_unknown_lesson_has_no_outcome(lessons: LessonStore) -> None:
+    (saved,) = await lessons.save([lesson()])
+    unknown = "user_playbook:999999999" if saved.id.startswith("user_playbook:") else "vec_unknown"
+    await lessons.outcome("run", [unknown], True)

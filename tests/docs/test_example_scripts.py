@@ -1,0 +1,35 @@
+"""The scripts in examples/ run offline and print what they say."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import ROOT
+
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_a_script_prints_what_it_says(script: Path, tmp_path: Path) -> None:
+    # A proxy that does not exist: whoever wants to leave this machine fails.
+    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+    done = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, **nowhere},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == re.findall(r"^# > (.*)$", script.read_text(), flags=re.MULTILINE)
+
+
+def test_there_is_one_for_each_adapter() -> None:
+    adapters = {path.stem for path in (ROOT / "src" / "reflexio" / "agents" / "adapters").glob("[a-z]*.py")}
+    assert {adapter for adapter in adapters if any(script.stem.startswith(adapter) for script in SCRIPTS)} == adapters
