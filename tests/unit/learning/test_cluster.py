@@ -109,3 +109,8 @@ def test_with_no_group_all_wait() -> None:
     rows, _ = around(1, 3)
     assert join(rows, rows[:0], np.empty(0, np.int64), 0.5) == [None] * 3
     assert join(rows[:0], rows, np.ones(3, np.int64), 0.5) == []
+
+
+def test_of_groups_equally_near_the_larger_is_joined() -> None:
+    twins = np.repeat(np.eye(4, dtype=np.float32)[:1], 3, axis=0)
+    assert join(twins[:1], twins, np.array([1, 5, 5]), 0.5) == [1]
