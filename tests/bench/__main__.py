@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import agents, embedding, foundation, learning, local_learner, retrieval_quality, searching
+from tests.bench import agents, clustering, embedding, foundation, learning, local_learner, retrieval_quality, searching
 from tests.bench.report import Figure, Report
 
 PARTS: dict[str, Callable[[], list[Figure]]] = {
@@ -15,6 +15,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "quality": retrieval_quality.figures,
     "learning": learning.learning,
     "local-learner": local_learner.local_learner,
+    "clustering": clustering.clustering,
     "agents": agents.agents,
     "searching-100k": lambda: searching.searching(100_000),
     "searching-1m": lambda: searching.searching(1_000_000),

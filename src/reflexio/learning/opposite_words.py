@@ -3,20 +3,19 @@
 import re
 
 _NEGATIONS = """
-    not no never don't doesn't didn't isn't aren't won't can't cannot shouldn't mustn't needn't without avoid avoids
-    avoiding refrain refraining refuse stop cease skip skipping omit omitting exclude forbid prohibit disallow abstain
-    neither nor none nobody forbidden prohibited prevent prevents preventing eliminate minimise minimize dislike dislikes hate hates
-    aversion
-    nicht kein keine keinen keinem keiner niemals nie ohne no nunca jamás sin jamais pas ne sans non mai senza não sem
+    not no never don't doesn't didn't isn't aren't won't can't cannot shouldn't mustn't needn't without
+    avoid avoids avoiding refrain refraining refuse stop cease skip skipping omit omitting exclude abstain
+    forbid forbidden prohibit prohibited disallow prevent prevents preventing eliminate minimise minimize
+    neither nor none nobody dislike dislikes hate hates aversion
+    nicht kein keine keinen keinem keiner niemals nie ohne nunca jamás sin jamais pas ne sans non mai senza não sem
 """
 _EMPTY = """
     a an the and or of as it its is are was were be been being am do does did doing have has had having will would can
     could should shall may might must i you he she we they me him her us them my your his their our this that these
     those there here so very just also too please always ever every each any some all make makes making sure ensure
-    try need needs needed want remember instead rather
-    customer user customers users agent client clients customer's user's person people someone them prefer prefers
-    preferred preferring favour favor choose pick yourself simply only explicitly strongly
-    really enjoy enjoys enjoying like likes love
+    try need needs needed want remember instead rather yourself simply only explicitly strongly really
+    customer user customers users agent client clients customer's user's person people someone
+    prefer prefers preferred preferring favour favor choose pick enjoy enjoys enjoying like likes love
     der die das den dem ein eine einen el la los las un une le les il lo
 """
 _LIGHT = "use uses used using put keep keeping give gives giving provide write add maximise maximize"
