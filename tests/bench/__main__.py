@@ -4,7 +4,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import agents, embedding, foundation, learning, lessons, local_learner, retrieval_quality, searching
+from tests.bench import (
+    agents,
+    clustering,
+    embedding,
+    foundation,
+    learning,
+    lessons,
+    local_learner,
+    retrieval_quality,
+    searching,
+)
 from tests.bench.report import Figure, Report
 
 PARTS: dict[str, Callable[[], list[Figure]]] = {
@@ -15,6 +25,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "quality": retrieval_quality.figures,
     "learning": learning.learning,
     "local-learner": local_learner.local_learner,
+    "clustering": clustering.clustering,
     "agents": agents.agents,
     "lessons": lessons.lessons,
     "lessons-postgres": lessons.in_postgres,

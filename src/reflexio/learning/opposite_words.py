@@ -3,21 +3,22 @@
 import re
 
 _NEGATIONS = """
-    not no never don't doesn't didn't isn't aren't won't can't cannot shouldn't mustn't needn't without avoid avoids
-    avoiding refrain refraining refuse stop cease skip skipping omit omitting exclude forbid prohibit disallow abstain
-    neither nor none nobody forbidden prohibited
-    nicht kein keine keinen keinem keiner niemals nie ohne no nunca jamás sin jamais pas ne sans non mai senza não sem
+    not no never don't doesn't didn't isn't aren't won't can't cannot shouldn't mustn't needn't without
+    avoid avoids avoiding refrain refraining refuse stop cease skip skipping omit omitting exclude abstain
+    forbid forbidden prohibit prohibited disallow prevent prevents preventing eliminate minimise minimize
+    neither nor none nobody dislike dislikes hate hates aversion
+    nicht kein keine keinen keinem keiner niemals nie ohne nunca jamás sin jamais pas ne sans non mai senza não sem
 """
 _EMPTY = """
     a an the and or of as it its is are was were be been being am do does did doing have has had having will would can
     could should shall may might must i you he she we they me him her us them my your his their our this that these
     those there here so very just also too please always ever every each any some all make makes making sure ensure
-    try need needs needed want remember instead rather
-    customer user customers users agent client clients customer's user's person people someone them prefer prefers
-    preferred preferring favour favor choose pick yourself simply only explicitly
+    try need needs needed want remember instead rather yourself simply only explicitly strongly really
+    customer user customers users agent client clients customer's user's person people someone
+    prefer prefers preferred preferring favour favor choose pick enjoy enjoys enjoying like likes love
     der die das den dem ein eine einen el la los las un une le les il lo
 """
-_LIGHT = "use uses used using put keep keeping give gives giving provide write add"
+_LIGHT = "use uses used using put keep keeping give gives giving provide write add maximise maximize"
 _PREPOSITIONS = "for to with in on at by from about into onto via through per during within under"
 _PAIRS = """
     more less, more fewer, many few, short long, short detailed, brief detailed, brief long, brief lengthy,
@@ -25,7 +26,7 @@ _PAIRS = """
     formally casually, include exclude, include omit, enable disable, allow deny, accept reject, accept decline,
     approve reject, approve deny, increase decrease, raise lower, high low, higher lower, add remove, show hide,
     start end, open close, early late, earlier later, fast slow, first last, public private, manually automatically,
-    manual automatic, online offline, minimum maximum, minimise maximise, minimize maximize, simple complex,
+    manual automatic, online offline, minimum maximum, simple complex,
     immediately later, plural singular, uppercase lowercase, ascending descending, strict lenient,
     encourage discourage, newest oldest, up down, left right, on off, keep delete, keep remove, keep discard,
     tell hide, polite rude, synchronous asynchronous, sync async, metric imperial, technical plain, serial parallel

@@ -7,6 +7,7 @@ English, with the negations of some other languages.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +16,7 @@ from reflexio.learning.opposite_words import EMPTY, LIGHT, NEGATIONS, OPPOSITE, 
 SAME_MATTER = 0.7  # of the words that two claims have, by Dice
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|\s[-–—]\s")
+_SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
 _CLAUSE = re.compile(
     r",?\s+\b(?:but|however|whereas|and then|then)\b,?\s+"
     r"|(?:,|\s+and)\s+(?=(?:never|do not|don't|avoid|always|instead)\b)"
@@ -32,18 +33,20 @@ _HARMLESS = re.compile(
     r"|\bno (?:matter|later than|more than|less than|fewer than|doubt|problem|worries)\b|\bnot only\b|\bif not\b",
     re.I,
 )
+_REPORT = re.compile(r"\b(?:(?:did|was|were) not|didn't|wasn't|weren't)\b", re.I)  # what happened is no advice
 _LEAVING = re.compile(r"\b(?:leav(?:e|ing) (?:out|off|away)|hold(?:ing)? off|steer clear of|get rid of)\b", re.I)
 _LINK = re.compile(
     r"\s(?P<instead>instead of|rather than|in place of|in preference to|without)\s|,\s*(?:and )?(?P<rather>not)\s"
     r"|\s(?P<before>before|until|unless)\s|\s(?P<after>after|once)\s",
     re.I,
 )
-_PREFERRED = re.compile(r"\b(?:prefer\w*|favou?r\w*|choose|pick)\b(.*?)\s(?:over|to)\s", re.I)
+_PREFERRED = re.compile(r"\b(?:prefer\w*|favou?r\w*|choose|pick)\s+(?!to\b|not\b)(.*?)\s(?:over|to)\s", re.I)
 _TURNED = re.compile(r"^\s*(?:instead of|rather than)\b([^,]*),(.*)$", re.I | re.S)
 _AND = re.compile(r"\s+and\s+", re.I)
 _SILENT = EMPTY | NEGATIONS | PREPOSITIONS
 
 Words = frozenset[str]
+_NONE: Words = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,21 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
+    """Claims; what comes first and what then; and all words, to see quickly that two texts have nothing to dispute."""
+
     claims: tuple[_Claim, ...]
-    orders: tuple[tuple[Words, Words], ...]  # what comes first, what then
+    orders: tuple[tuple[Words, Words], ...]
+    asked: Words
+    refused: Words
+    turned: Words
+
+    @classmethod
+    def of(cls, claims: Iterable[_Claim], orders: Iterable[tuple[Words, Words]]) -> "_Reading":
+        told = tuple(dict.fromkeys(claim for claim in claims if claim.matter))
+        asked = _NONE.union(*(claim.words for claim in told if not claim.refused))
+        refused = _NONE.union(*(claim.words for claim in told if claim.refused))
+        turned = _NONE.union(*(OPPOSITE[word] for word in asked | refused if word in OPPOSITE))
+        return cls(told, tuple((first, then) for first, then in orders if first and then), asked, refused, turned)
 
 
 def opposed(one: str, other: str) -> bool:
@@ -75,21 +91,34 @@ def opposed(one: str, other: str) -> bool:
     False
     """
     this, that = _read(one), _read(other)
-    return any(_contradict(claim, against) for claim in this.claims for against in that.claims) or any(
+    return _is_disputed(this, that) or any(
         min(_alike(first, later), _alike(then, sooner)) >= SAME_MATTER
         for first, then in this.orders
         for sooner, later in that.orders
     )
 
 
+def _is_disputed(this: _Reading, that: _Reading) -> bool:
+    if (
+        this.asked.isdisjoint(that.refused)
+        and this.refused.isdisjoint(that.asked)
+        and this.turned.isdisjoint(that.asked)
+        and this.turned.isdisjoint(that.refused)
+    ):
+        return False
+    return any(_contradict(claim, against) for claim in this.claims for against in that.claims)
+
+
 def _contradict(one: _Claim, other: _Claim) -> bool:
-    turned = frozenset(
-        word for word in one.words if word in OPPOSITE and word not in other.words and OPPOSITE[word] & other.words
-    )
+    turned = frozenset(word for word in one.words - other.words if _is_turned(word, one.words, other.words))
     if (one.refused != other.refused) == (len(turned) % 2 == 1):
         return False
     apart = turned.union(*(OPPOSITE[word] for word in turned))
     return not _is_another_case(one.condition, other.condition) and _is_same_matter(one, other, apart)
+
+
+def _is_turned(word: str, here: Words, there: Words) -> bool:
+    return any(opposite in there and opposite not in here for opposite in OPPOSITE.get(word, _NONE))
 
 
 def _is_another_case(one: Words, other: Words) -> bool:
@@ -118,14 +147,11 @@ def _read(text: str) -> _Reading:
         condition = _CONDITION.search(sentence)
         given = _meaning(condition["before"] or condition["after"] or "") if condition else frozenset()
         told = sentence[: condition.start()] + " " + sentence[condition.end() :] if condition else sentence
-        for clause in _CLAUSE.split(told):
+        for clause in [] if _REPORT.search(told) else _CLAUSE.split(told):
             said, ordered = _clause(_TURNED.sub(r"\2 instead of \1", _PREFERRED.sub(r"\1 instead of ", clause)), given)
             claims += said
             orders += ordered
-    return _Reading(
-        tuple(dict.fromkeys(claim for claim in claims if claim.matter)),
-        tuple(dict.fromkeys((first, then) for first, then in orders if first and then)),
-    )
+    return _Reading.of(claims, orders)
 
 
 def _clause(clause: str, condition: Words) -> tuple[list[_Claim], list[tuple[Words, Words]]]:
@@ -152,21 +178,27 @@ def _clause(clause: str, condition: Words) -> tuple[list[_Claim], list[tuple[Wor
 
 
 def _claim(told: str, condition: Words, *, refused: bool = False) -> _Claim:
+    """A no counts where it stands in the matter; in the details it is about those: "refund what was not sent"."""
     words = _words(told)
-    matter, details = _cut(words)
-    return _Claim(refused ^ _is_negative(told), matter, details, condition)
+    end = _end_of_matter(words)
+    matter = words[:end]
+    return _Claim(refused ^ _is_refusing(matter), _carrying(matter), _carrying(words[end:]), condition)
+
+
+def _end_of_matter(words: list[str]) -> int:
+    """The first preposition that does not belong to the verb, as that of "ask for" does."""
+    for at, word in enumerate(words):
+        if word in PREPOSITIONS and len(set(words[:at]) - _SILENT) > 1:
+            return at
+    return len(words)
 
 
 def _is_negative(told: str) -> bool:
-    return sum(word in NEGATIONS for word in _words(told)) % 2 == 1
+    return _is_refusing(_words(told))
 
 
-def _cut(words: list[str]) -> tuple[Words, Words]:
-    """At the first preposition that does not belong to the verb, as that of "ask for" does."""
-    for at, word in enumerate(words):
-        if word in PREPOSITIONS and len(set(words[:at]) - _SILENT) > 1:
-            return _carrying(words[:at]), _carrying(words[at:])
-    return _carrying(words), frozenset()
+def _is_refusing(words: list[str]) -> bool:
+    return sum(word in NEGATIONS for word in words) % 2 == 1
 
 
 def _words(text: str) -> list[str]:

@@ -16,9 +16,14 @@ def unit(rows: NDArray[np.floating]) -> Vectors:
 def around(matters: int, each: int, *, noise: float = 0.6, seed: int = 7) -> tuple[Vectors, Numbers]:
     """Rows of some matters, shuffled, and the matter of each."""
     chance = np.random.default_rng(seed)
-    middles = unit(chance.standard_normal((matters, 64)))
+    middles = np.linalg.qr(chance.standard_normal((64, 64)))[0][:matters]
     truth = chance.permutation(np.repeat(np.arange(matters), each))
     return unit(middles[truth] + noise * chance.standard_normal((len(truth), 64)) / 8), truth
+
+
+def alike(rows: Vectors, much: float) -> Vectors:
+    """The rows with something in common: a cosine of 0 becomes one of much² / (1 + much²)."""
+    return unit(np.hstack([rows, np.full((len(rows), 1), much)]))
 
 
 def same(one: Numbers, other: Numbers) -> bool:
@@ -47,8 +52,41 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     assert same(straight.labels[shuffled], turned.labels)
 
 
+def test_the_same_rows_give_the_same_groups_however_many_there_are() -> None:
+    rows, _ = around(20, 150, noise=0.7)
+    few = group(rows[:49])
+    for count in (50, 200, 2048, 2049, 3000):
+        more = group(rows[:count])
+        assert more.similarity == pytest.approx(few.similarity, abs=0.04)
+        assert same(more.labels[:49], few.labels)
+
+
+def test_rows_in_many_regions_are_grouped_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, _ = around(60, 25, noise=0.8)
+    together = group(rows).labels
+    monkeypatch.setattr("reflexio.learning.cluster.near.REGION", 32)
+    monkeypatch.setattr("reflexio.learning.cluster.near.LOOKED_AT", 12)
+    assert same(group(rows).labels, together)
+
+
+def test_narrow_corpora_are_cut_higher_than_broad_ones() -> None:
+    broad, _ = around(20, 10, noise=0.6)
+    narrow = alike(broad, 0.5)
+    assert group(narrow).similarity > group(broad).similarity + 0.05
+    assert same(group(narrow).labels, group(broad).labels)
+
+
+def test_an_embedder_that_holds_all_texts_alike_is_seen_through() -> None:
+    rows, truth = around(20, 10, noise=0.6)
+    assert same(group(alike(rows, 2.0), strangers=0.8).labels, truth)
+
+
 def test_all_on_one_matter_is_one_group() -> None:
     assert group(around(1, 12, noise=0.5)[0]).labels.max() == 0
+
+
+def test_a_very_popular_matter_is_one_group_too() -> None:
+    assert group(around(1, 3000, noise=0.8)[0]).labels.max() == 0
 
 
 def test_rows_that_have_nothing_in_common_stay_alone() -> None:
@@ -109,3 +147,8 @@ def test_with_no_group_all_wait() -> None:
     rows, _ = around(1, 3)
     assert join(rows, rows[:0], np.empty(0, np.int64), 0.5) == [None] * 3
     assert join(rows[:0], rows, np.ones(3, np.int64), 0.5) == []
+
+
+def test_of_groups_equally_near_the_larger_is_joined() -> None:
+    twins = np.repeat(np.eye(4, dtype=np.float32)[:1], 3, axis=0)
+    assert join(twins[:1], twins, np.array([1, 5, 5]), 0.5) == [1]

@@ -20,7 +20,7 @@ Vectors = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
 SAMPLE = 2048  # rows by which the cut is chosen
-PART = 4096  # rows handled at a time, for the memory
+PART = 1024  # rows handled at a time, for the memory
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,17 @@ def join(new: Vectors, centroids: Vectors, sizes: Numbers, similarity: float) ->
     the group, and a row joins where `group` would have joined it. Of equals the larger group, then the first.
     """
     _check(new)
+    if not len(centroids):
+        return [None] * len(new)
     found: list[int | None] = []
-    for start in range(0, len(new) if len(centroids) else 0, PART):
+    for start in range(0, len(new), PART):
         alike = new[start : start + PART] @ centroids.T
-        best = alike.max(axis=1)
-        where = np.where(alike >= best[:, None], sizes, -1).argmax(axis=1)
-        found += [int(at) if near >= similarity else None for at, near in zip(where, best, strict=True)]
-    return found or [None] * len(new)
+        nearest = alike.argmax(axis=1)
+        best = alike[np.arange(len(alike)), nearest]
+        for row in np.flatnonzero(np.count_nonzero(alike == best[:, None], axis=1) > 1):
+            nearest[row] = np.where(alike[row] == best[row], sizes, -1).argmax()
+        found += [int(at) if near >= similarity else None for at, near in zip(nearest, best, strict=True)]
+    return found
 
 
 def _distinct(vectors: Vectors) -> tuple[Vectors, Numbers, Numbers]:
