@@ -12,7 +12,7 @@ from tests.bench.report import Figure
 from tests.bench.retrieval_sets import DATA, lines
 
 SOLVED_BY_TRIAL = [84, 103, 111, 113, 117, 118, 123, 126, 128, 129, 130, 130, 131, 133, 134]
-FEW, MANY, RUNS, ROUNDS = 2, 12, 40, 15
+FEW, MANY, RUNS, ROUNDS = 2, 12, 40, 40
 
 
 def agents() -> list[Figure]:
@@ -29,28 +29,28 @@ def agents() -> list[Figure]:
 async def _overhead() -> list[Figure]:
     """A failed attempt is acting, evaluating and reflecting, each with an answer that takes no time.
 
-    Beside each figure stands how many turns of an empty loop the same machine made in that time, at that moment:
-    other work on the machine moves the first and hardly the second.
+    Beside each figure stands how many turns of an empty loop the same machine makes in that time, both in the fastest
+    round: other work on the machine moves the first and hardly the second. The 60 µs are wanted of a machine on which
+    jeevesagent takes 88 to 105; it took about 12,500 turns, of which they are 7,000.
     """
     figures = []
     known = "jeevesagent 88-105, loomflow 117, on a quiet machine"
-    for name, run, wanted in (("any callable", _callable, 60), ("Agent with Reflexion over ReAct", _agent, None)):
-        costs, ratios = await _marginal(run)
+    for name, run in (("any callable", _callable), ("Agent with Reflexion over ReAct", _agent)):
+        cost, turns = await _marginal(run)
         figures += [
-            Figure(f"one more failed attempt, {name}", costs, "µs", wanted, baseline=known),
-            Figure(f"the same in turns of an empty loop, {name}", ratios, "turns"),
+            Figure(f"one more failed attempt, {name}", cost, "µs", 60, baseline=known),
+            Figure(f"the same in turns of an empty loop, {name}", turns, "turns", 7_000, baseline="jeevesagent 12,500"),
         ]
     return figures
 
 
 async def _marginal(run: Callable[[int], Awaitable[Any]]) -> tuple[float, float]:
-    costs, ratios = [], []
+    """In µs the median; in turns the fastest, each part by itself: a slow run of few would make a round look fast."""
     await _seconds(run, MANY)
-    for _ in range(ROUNDS):
-        cost = (await _seconds(run, MANY) - await _seconds(run, FEW)) / (MANY - FEW)
-        costs.append(cost * 1e6)
-        ratios.append(cost / _one_turn())
-    return statistics.median(costs), statistics.median(ratios)
+    rounds = [(await _seconds(run, MANY), await _seconds(run, FEW), _one_turn()) for _ in range(ROUNDS)]
+    more = MANY - FEW
+    many, few, turn = map(min, zip(*rounds, strict=True))
+    return statistics.median((many - few) / more * 1e6 for many, few, _ in rounds), (many - few) / more / turn
 
 
 async def _seconds(run: Callable[[int], Awaitable[Any]], attempts: int) -> float:

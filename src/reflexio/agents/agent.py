@@ -14,11 +14,11 @@ from reflexio.agents.architecture.base import (
     Event,
     EventKind,
     RunContext,
-    closing,
 )
 from reflexio.agents.architecture.react import ReAct
 from reflexio.agents.architecture.reflexion import Reflexion
 from reflexio.agents.attempt import Attempt, AttemptFailed
+from reflexio.agents.calling import closing
 from reflexio.agents.doors import run_alone
 from reflexio.agents.memory import InMemoryMemory, Memory
 from reflexio.agents.meter import UNLIMITED, Meter

@@ -1,12 +1,11 @@
 """One question to one model: structured where the model offers that, else in words."""
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from reflexio.agents.model import Message, Model
+from reflexio.agents.model import Message, Model, system
 from reflexio.agents.price import price
 from reflexio.agents.values import Usage
 from reflexio.learners.llm.fence import Block, cut, fenced
@@ -30,13 +29,8 @@ async def ask(model: Chat, instructions: str, parts: dict[str, str], shape: type
 
 
 async def say(model: Model, instructions: str, case: str) -> tuple[str, Usage]:
-    reply = await model.complete((_system(instructions), Message("user", case)))
+    reply = await model.complete((system(instructions), Message("user", case)))
     return reply.text, reply.usage if reply.usage.calls else replace(reply.usage, calls=1)
-
-
-@lru_cache(maxsize=64)
-def _system(instructions: str) -> Message:
-    return Message("system", instructions)
 
 
 def usage_of(spend: Spend) -> Usage:

@@ -1,11 +1,10 @@
 """One attempt: what an agent is handed, and what is remembered of it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from reflexio.agents.bullets import bullet, escaped, fitting
 from reflexio.agents.meter import Meter
-from reflexio.agents.values import NO_USAGE, Budget, Evaluation, Lesson, Usage
+from reflexio.agents.values import NO_USAGE, Budget, Evaluation, Lesson, Usage, value
 
 INTRODUCTION = "Earlier attempts taught this. Use whatever applies to the task at hand."
 FRAME = f"<lessons>\n{INTRODUCTION}\n{{}}\n</lessons>"
@@ -18,7 +17,7 @@ class AttemptFailed(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptRecord:
     """What came of an attempt. `finished` is False when it ended without an output.
 
@@ -98,6 +97,10 @@ class Attempt:
     def usage(self) -> Usage:
         """What was spent since this attempt began."""
         return self.meter.usage - self._at_start
+
+    @property
+    def has_spent(self) -> bool:
+        return self.meter.usage is not self._at_start
 
     def spend(self, usage: Usage) -> None:
         """Report what a call cost; an agent that reports nothing counts as one call."""

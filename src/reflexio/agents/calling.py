@@ -2,12 +2,14 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import copy_context
 from threading import Thread
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from reflexio.agents.attempt import Attempt
+
+T = TypeVar("T")
 
 Called = Callable[[Any, Any], Awaitable[Any]]
 """Something that is awaited with a subject and the attempt."""
@@ -78,3 +80,20 @@ async def in_thread(function: Callable[..., Any], *given: Any) -> Any:
 
     Thread(target=work, name="reflexio-agent-call", daemon=True).start()
     return await answer
+
+
+class closing(Generic[T]):  # noqa: N801  like contextlib's, for iterators that may not be generators
+    """Ends what others yield when nobody listens any longer: here and now, and not when it is collected."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: AsyncIterator[T]) -> None:
+        self._steps = steps
+
+    async def __aenter__(self) -> AsyncIterator[T]:
+        return self._steps
+
+    async def __aexit__(self, *_: object) -> None:
+        close = getattr(self._steps, "aclose", None)
+        if close is not None:
+            await close()

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from reflexio.agents.attempt import AttemptRecord
 from reflexio.agents.stores import Recalled
-from reflexio.agents.values import Budget, Evaluation, Lesson, Usage
+from reflexio.agents.values import Budget, Evaluation, Lesson, Usage, value
 
 StopReason = Literal["passed", "max_attempts", "budget", "plateau", "evaluator_error", "agent_error"]
 Role = Literal["agent", "evaluator", "reflector", "store"]
@@ -39,7 +39,7 @@ class ReflexionResult:
         return self.best.score if self.best else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReflexionEvent:
     name: ClassVar[str] = ""
 
@@ -50,7 +50,7 @@ class ReflexionEvent:
         return {"name": self.name, **self.payload()}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptStarted(ReflexionEvent):
     name: ClassVar[str] = "reflexion.attempt_started"
     attempt: int
@@ -67,7 +67,7 @@ class AttemptStarted(ReflexionEvent):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LessonsRecalled(ReflexionEvent):
     """What the store found; lessons of this very run are carried along and not counted."""
 
@@ -90,7 +90,7 @@ class LessonsRecalled(ReflexionEvent):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Progress(ReflexionEvent):
     """Something that an agent which is an async generator yielded on its way."""
 
@@ -99,7 +99,7 @@ class Progress(ReflexionEvent):
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Evaluated(ReflexionEvent):
     name: ClassVar[str] = "reflexion.evaluated"
     attempt: int
@@ -122,14 +122,14 @@ class Evaluated(ReflexionEvent):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ThresholdMet(ReflexionEvent):
     name: ClassVar[str] = "reflexion.threshold_met"
     attempt: int
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MaxAttemptsReached(ReflexionEvent):
     name: ClassVar[str] = "reflexion.max_attempts_reached"
     final_score: float
@@ -138,7 +138,7 @@ class MaxAttemptsReached(ReflexionEvent):
     best_score: float
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LessonProduced(ReflexionEvent):
     name: ClassVar[str] = "reflexion.lesson_produced"
     attempt: int
@@ -155,7 +155,7 @@ class LessonProduced(ReflexionEvent):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LessonPersisted(ReflexionEvent):
     """`block` is the working block or "lesson_store"; `merged` says that a near-repeat was there already."""
 
@@ -169,7 +169,7 @@ class LessonPersisted(ReflexionEvent):
         return {**as_dict(self), "target": self.block}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LessonOutcome(ReflexionEvent):
     """Whether the first attempt that was shown a stored lesson passed."""
 
@@ -178,7 +178,7 @@ class LessonOutcome(ReflexionEvent):
     outcome: Literal["helped", "hurt"]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AttemptDiscarded(ReflexionEvent):
     """Another attempt follows: who showed this one's output while it came should take it back."""
 
@@ -186,7 +186,7 @@ class AttemptDiscarded(ReflexionEvent):
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Problem(ReflexionEvent):
     """Something beside the agent failed; the run goes on."""
 
@@ -196,7 +196,7 @@ class Problem(ReflexionEvent):
     error: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Stopped(ReflexionEvent):
     """The last event of every run that comes to a result."""
 

@@ -5,12 +5,11 @@ evaluator, a reflector or a store that fails is reported, and the best output so
 """
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from typing import Any, assert_never
 
 from reflexio.agents.attempt import Attempt, AttemptFailed, AttemptRecord
+from reflexio.agents.calling import closing
 from reflexio.agents.evaluators.outcome import described, passes
 from reflexio.agents.events import (
     AttemptDiscarded,
@@ -31,12 +30,13 @@ from reflexio.agents.meter import Meter, OutOfTime
 from reflexio.agents.notebook import Notebook
 from reflexio.agents.plan import Output, Plan
 from reflexio.agents.reflecting import lesson_of
-from reflexio.agents.values import NO_USAGE, Evaluation, Lesson, Usage
+from reflexio.agents.values import NO_USAGE, Evaluation, Usage, value
 
 ONE_CALL = Usage(calls=1)
+_END = object()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Acted:
     """How the agent's part of an attempt ended. Without an output there is a verdict instead."""
 
@@ -62,66 +62,44 @@ class Run:
         self._reflecting_spends = plan.reflecting_spends
 
     async def events(self) -> AsyncGenerator[ReflexionEvent, None]:
-        for number in range(1, self.plan.max_attempts + 1):
-            if self.meter.spent():
-                self._stop = "budget"
-                break
+        plan = self.plan
+        while not self._is_over():
             if self.records:
-                yield AttemptDiscarded(number - 1)
-            async with aclosing(self._attempt(number)) as events:
-                async for event in events:
+                yield AttemptDiscarded(len(self.records))
+            began = time.perf_counter()
+            attempt = self._new_attempt()
+            yield AttemptStarted(attempt.number, plan.max_attempts, plan.run_id, self.meter.left())
+            for event in await self._recall(attempt):
+                yield event
+            if plan.streams:
+                output: Output | None = None
+                async with closing(plan.act(plan.task, attempt)) as steps:
+                    while not isinstance(step := await self._step(steps, attempt, output), _Acted):
+                        if isinstance(step, Output):
+                            output = step
+                        else:
+                            yield Progress(attempt.number, step)
+                acted = step
+            else:
+                acted = await self._act(attempt)
+            for event in await self._judge(attempt, acted):
+                yield event
+            for part in (self._credit, self._learn):
+                for event in await part(attempt):
                     yield event
-            if self._stop:
-                break
+            self._complete_record(attempt, time.perf_counter() - began)
         yield Stopped(self._result())
 
-    async def _attempt(self, number: int) -> AsyncGenerator[ReflexionEvent, None]:
-        began = time.perf_counter()
-        attempt = self._new_attempt(number)
-        yield AttemptStarted(number, attempt.max_attempts, attempt.run_id, self.meter.left())
-        store = self.plan.store
-        if store is not None:
-            for event in await self._asked_store(attempt, self._notebook.recall(store, attempt)):
-                yield event
-        if self.plan.streams:
-            acted = _Acted()
-            async with aclosing(self._follow(attempt)) as steps:
-                async for step in steps:
-                    if isinstance(step, _Acted):
-                        acted = step
-                    else:
-                        yield step
-        else:
-            acted = await self._act(attempt)
-        record, told = await self._judge(attempt, acted)
-        for event in told:
-            yield event
-        if store is not None and attempt.lessons and record.evaluation.error is None:
-            for event in await self._asked_store(attempt, self._notebook.credit(store, attempt, record.passed)):
-                yield event
-        lesson = None
-        if self._is_to_learn_from(record):
-            lesson, learned = await self._learn(attempt, record)
-            for event in learned:
-                yield event
-        seconds = time.perf_counter() - began
-        self.records[-1] = AttemptRecord(
-            number,
-            record.output,
-            record.evaluation,
-            record.passed,
-            record.finished,
-            record.lessons,
-            lesson,
-            attempt.usage,
-            seconds,
-        )
+    def _is_over(self) -> bool:
+        if self._stop is None and self.meter.spent():
+            self._stop = "budget"
+        return self._stop is not None
 
-    def _new_attempt(self, number: int) -> Attempt:
+    def _new_attempt(self) -> Attempt:
         plan = self.plan
         return Attempt(
             plan.task,
-            number=number,
+            number=len(self.records) + 1,
             max_attempts=plan.max_attempts,
             lessons=self._notebook.own(),
             previous=tuple(self.records),
@@ -132,38 +110,31 @@ class Run:
             meter=self.meter,
         )
 
+    async def _recall(self, attempt: Attempt) -> Sequence[ReflexionEvent]:
+        store = self.plan.store
+        return () if store is None else await self._asked_store(attempt, self._notebook.recall(store, attempt))
+
     # Acting
 
     async def _act(self, attempt: Attempt) -> _Acted:
-        before = self.meter.usage
         try:
             return _Acted(await self.meter.in_time(self.plan.act(self.plan.task, attempt)))
         except Exception as error:  # noqa: BLE001  the agent is not ours; without an earlier answer this raises it
             return self._failed(error)
         finally:
-            self._count_at_least_one_call(before)
+            self._count_at_least_one_call(attempt)
 
-    async def _follow(self, attempt: Attempt) -> AsyncGenerator[ReflexionEvent | _Acted, None]:
-        """An agent that is an async generator, step by step."""
-        before, acted = self.meter.usage, None
+    async def _step(self, steps: AsyncIterator[Any], attempt: Attempt, output: Output | None) -> Any:
+        """The next step of an agent that is an async generator, and in the end how it ended."""
         try:
-            async with aclosing(self.plan.act(self.plan.task, attempt)) as steps:
-                while True:
-                    try:
-                        step = await self.meter.in_time(anext(steps))
-                    except StopAsyncIteration:
-                        break
-                    if isinstance(step, Output):
-                        acted = _Acted(step.value)
-                    else:
-                        yield Progress(attempt.number, step)
-            if acted is None:
-                raise TypeError("The agent is an async generator and ended without yielding an Output.")
+            step = await self.meter.in_time(anext(steps, _END))
+            if step is not _END:
+                return step
+            acted = _Acted(self.plan.answer() if output is None else output.value)
         except Exception as error:  # noqa: BLE001  as above
             acted = self._failed(error)
-        finally:
-            self._count_at_least_one_call(before)
-        yield acted
+        self._count_at_least_one_call(attempt)
+        return acted
 
     def _failed(self, error: Exception) -> _Acted:
         """The verdict about an attempt that raised. What the caller has to see is raised again."""
@@ -179,24 +150,25 @@ class Run:
             case _:
                 raise error
 
-    def _count_at_least_one_call(self, before: Usage) -> None:
-        if self.meter.usage is before:
+    def _count_at_least_one_call(self, attempt: Attempt) -> None:
+        if not attempt.has_spent:
             self.meter.spend(ONE_CALL)
 
     # Evaluating
 
-    async def _judge(self, attempt: Attempt, acted: _Acted) -> tuple[AttemptRecord, list[ReflexionEvent]]:
+    async def _judge(self, attempt: Attempt, acted: _Acted) -> list[ReflexionEvent]:
         began = time.perf_counter()
         evaluation = acted.verdict or await self._evaluate(acted.output, attempt)
         passed = passes(evaluation, self.plan.threshold)
         record = AttemptRecord(attempt.number, acted.output, evaluation, passed, acted.finished, attempt.lessons)
+        self.records.append(record)
         told: list[ReflexionEvent] = []
         if acted.finished or evaluation.error is None:
             told.append(Evaluated(attempt.number, evaluation, passed, (time.perf_counter() - began) * 1000))
         if evaluation.error is not None:
             told.append(self._problem(attempt, "evaluator" if acted.finished else "agent", evaluation.error))
-        self.records.append(record)
-        return record, [*told, *self._decide(record)]
+        told += self._decide(record)
+        return told
 
     async def _evaluate(self, output: Any, attempt: Attempt) -> Evaluation:
         if self._is_spent(self._evaluating_spends):
@@ -240,7 +212,7 @@ class Run:
 
     def _is_to_learn_from(self, record: AttemptRecord) -> bool:
         """An evaluator that failed without a word has shown nothing; the last attempt has nobody to tell."""
-        if self.plan.reflect is None or self._stop in ("budget", "agent_error"):
+        if self._stop in ("budget", "agent_error"):
             return False
         if record.evaluation.error is not None and not record.evaluation.feedback:
             return False
@@ -254,30 +226,39 @@ class Run:
             case _:
                 assert_never(self.plan.learn_from)
 
-    async def _learn(self, attempt: Attempt, record: AttemptRecord) -> tuple[Lesson | None, Sequence[ReflexionEvent]]:
-        assert self.plan.reflect is not None
+    async def _credit(self, attempt: Attempt) -> Sequence[ReflexionEvent]:
+        """Tells the store whether the lessons that it knows helped."""
+        record, store = self.records[-1], self.plan.store
+        if store is None or record.evaluation.error is not None:
+            return ()
+        ids = self._notebook.uncredited(attempt)
+        return await self._asked_store(attempt, self._notebook.credit(store, ids, record.passed)) if ids else ()
+
+    async def _learn(self, attempt: Attempt) -> Sequence[ReflexionEvent]:
+        record, reflect = self.records[-1], self.plan.reflect
+        if reflect is None or not self._is_to_learn_from(record):
+            return ()
         if self._is_spent(self._reflecting_spends):
             self._stop = self._stop or "budget"
-            return None, ()
+            return ()
         before = self.meter.usage
         try:
-            said = await self.meter.in_time(self.plan.reflect(record, attempt))
+            said = await self.meter.in_time(reflect(record, attempt))
             lesson = lesson_of(said, record, attempt)
         except OutOfTime:
             self._stop = self._stop or "budget"
-            return None, ()
+            return ()
         except Exception as error:  # noqa: BLE001  one lesson fewer
-            return None, [self._problem(attempt, "reflector", described(error))]
+            return [self._problem(attempt, "reflector", described(error))]
         finally:
             self._reflecting_spends = self._reflecting_spends or self.meter.usage is not before
         if lesson is None:
-            return None, ()
+            return ()
         self._notebook.learned.append(lesson)
         if self.plan.store is None:
-            return lesson, [LessonProduced(record.number, lesson)]
+            return [LessonProduced(record.number, lesson)]
         persisted = await self._asked_store(attempt, self._notebook.keep(self.plan.store, attempt, lesson))
-        kept = self._notebook.learned[-1]
-        return kept, [LessonProduced(record.number, kept), *persisted]
+        return [LessonProduced(record.number, self._notebook.learned[-1]), *persisted]
 
     async def _asked_store(
         self, attempt: Attempt, work: Awaitable[ReflexionEvent | Sequence[ReflexionEvent]]
@@ -288,6 +269,20 @@ class Run:
         except Exception as error:  # noqa: BLE001  others wrote it
             return [self._problem(attempt, "store", described(error))]
         return [told] if isinstance(told, ReflexionEvent) else told
+
+    def _complete_record(self, attempt: Attempt, seconds: float) -> None:
+        record = self.records[-1]
+        self.records[-1] = AttemptRecord(
+            record.number,
+            record.output,
+            record.evaluation,
+            record.passed,
+            record.finished,
+            record.lessons,
+            self._notebook.learned_from(attempt),
+            attempt.usage,
+            seconds,
+        )
 
     # Ending
 

@@ -1,13 +1,13 @@
 """Working memory: named blocks of text that an agent reads before it acts, apart for every user."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from reflexio.agents.bullets import escaped
+from reflexio.agents.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MemoryBlock:
     name: str
     content: str
@@ -52,15 +52,18 @@ class InMemoryMemory:
 
 
 class Overlay:
-    """A memory as one attempt sees it: one block is what this attempt was given, whatever others write meanwhile."""
+    """A memory as one run sees it: one block is what its attempt was given, whatever others write meanwhile."""
 
-    def __init__(self, memory: Memory, name: str, content: str) -> None:
+    def __init__(self, memory: Memory, name: str) -> None:
         self._memory = memory
-        self._block = MemoryBlock(name, content)
+        self._name = name
+        self.content = ""
 
     async def working(self, *, user_id: str | None = None) -> list[MemoryBlock]:
-        others = [each for each in await self._memory.working(user_id=user_id) if each.name != self._block.name]
-        return [*others, self._block] if self._block.content else others
+        blocks = [each for each in await self._memory.working(user_id=user_id) if each.name != self._name]
+        if self.content:
+            blocks.append(MemoryBlock(self._name, self.content))
+        return blocks
 
     async def update_block(self, name: str, content: str, *, user_id: str | None = None) -> None:
         await self._memory.update_block(name, content, user_id=user_id)

@@ -3,9 +3,10 @@
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from reflexio.agents.values import NO_USAGE, Usage
+from reflexio.agents.values import NO_USAGE, Usage, value
 from reflexio.ports.chat import estimate
 
 
@@ -18,7 +19,7 @@ class ToolCall:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """One message. An assistant's may hold tool calls; a tool's answers the one called `tool_call_id`.
 
@@ -33,6 +34,12 @@ class Message:
     raw: Any = field(default=None, repr=False, compare=False)
 
 
+@lru_cache(maxsize=64)
+def system(text: str) -> Message:
+    """Kept, since an agent and its judge say the same before every question."""
+    return Message("system", text)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as a model is told of it."""
@@ -42,7 +49,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModelReply:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()

@@ -24,6 +24,10 @@ class Notebook:
     def own(self) -> tuple[Lesson, ...]:
         return _once(self.learned)[-self._plan.top_k :]
 
+    def learned_from(self, attempt: Attempt) -> Lesson | None:
+        """The lesson of this attempt, when it is the last that taught one."""
+        return self.learned[-1] if self.learned and self.learned[-1].attempt == attempt.number else None
+
     async def recall(self, store: LessonStore, attempt: Attempt) -> LessonsRecalled:
         """Puts what the store knows about the task into the attempt, before what this run has learned itself."""
         plan, began = self._plan, time.perf_counter()
@@ -49,11 +53,12 @@ class Notebook:
         place = str(getattr(store, "place", "lesson_store"))
         return LessonPersisted(attempt.number, place, kept, saved.merged_into is not None)
 
-    async def credit(self, store: LessonStore, attempt: Attempt, passed: bool) -> list[LessonOutcome]:
+    def uncredited(self, attempt: Attempt) -> list[str]:
+        """Stored lessons that no attempt of this run was shown before."""
+        return [each.id for each in attempt.lessons if each.id and each.id not in self._credited]
+
+    async def credit(self, store: LessonStore, ids: Sequence[str], passed: bool) -> list[LessonOutcome]:
         """A lesson helped when the first attempt that was shown it passed."""
-        ids = [each.id for each in attempt.lessons if each.id and each.id not in self._credited]
-        if not ids:
-            return []
         self._credited.update(ids)
         await store.outcome(self._plan.run_id, ids, passed)
         return [LessonOutcome(each, "helped" if passed else "hurt") for each in ids]

@@ -53,11 +53,8 @@ class Reflector:
 def failure_told(record: AttemptRecord, task: Any) -> str:
     """A failed attempt as plain text, with what the evaluator said about it."""
     feedback = record.evaluation.feedback
-    return "\n\n".join(
-        [
-            f"Task:\n{task}",
-            f"Failed attempt (score {record.score:.2f}):\n{record.output}",
-            *([f"The evaluator said:\n{feedback}"] if feedback else []),
-            "Write one sentence of advice for the next attempt.",
-        ]
+    said = f"The evaluator said:\n{feedback}\n\n" if feedback else ""
+    return (
+        f"Task:\n{task}\n\nFailed attempt (score {record.score:.2f}):\n{record.output}\n\n"
+        f"{said}Write one sentence of advice for the next attempt."
     )

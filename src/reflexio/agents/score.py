@@ -52,12 +52,13 @@ def _readable(pattern: re.Pattern[str], text: str) -> list[float]:
 
 def _value(match: re.Match[str]) -> float | None:
     """From 0 to 1; a negative score is none at all, and one above its scale could mean anything."""
-    if _THOUSANDS.fullmatch(match["value"]):
+    value, percent, scale = match.group("value", "percent", "scale")
+    if "," in value and _THOUSANDS.fullmatch(value):
         return None
-    scale = 100.0 if match["percent"] else _number(match["scale"]) if match["scale"] else 1.0
-    if scale <= 0:
+    whole = 100.0 if percent else _number(scale) if scale else 1.0
+    if whole <= 0:
         return None
-    score = _number(match["value"]) / scale
+    score = _number(value) / whole
     return max(0.0, score) if score <= 1.0 else None
 
 

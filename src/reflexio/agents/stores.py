@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from reflexio.agents.values import Lesson
+from reflexio.agents.values import Lesson, value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Recalled:
     """A lesson that a store found for a task, and how near it is: cosine, from -1 to 1."""
 
@@ -15,7 +15,7 @@ class Recalled:
     similarity: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Saved:
     """Where a lesson went: its id, or that of the near-repeat it was merged into."""
 

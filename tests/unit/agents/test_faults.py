@@ -157,6 +157,25 @@ async def test_bases_that_never_read_memory_get_no_lessons() -> None:
     assert session.instructions == "Plan."
 
 
+async def test_a_base_that_fails_leaves_lessons_in_the_instructions() -> None:
+    class Planner:
+        name = "planner"
+
+        def declared_workers(self) -> dict[str, Agent]:
+            return {}
+
+        async def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]:
+            session.output = "A"
+            yield Event(EventKind.ARCHITECTURE_EVENT, session.id, {"name": "planned"})
+            if "Plan less." in session.instructions:
+                raise OSError("no more paper")
+
+    session = AgentSession("s", "Plan.")
+    deps = Dependencies(ScriptedModel(["score: 0", "Plan less."]))
+    _ = [event async for event in Reflexion(base=Planner()).run(session, deps, "Task.")]
+    assert (session.output, session.instructions) == ("A", "Plan.")
+
+
 async def test_turns_of_earlier_attempts_use_up_those_of_later_ones() -> None:
     script: list[Any] = [ToolCall("none"), "A", "score: 0", "Again.", ToolCall("none"), "B", "score: 1"]
     result = await Agent(model=ScriptedModel(script), max_turns=2, architecture=Reflexion()).run("Task.")

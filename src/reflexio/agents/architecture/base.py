@@ -1,11 +1,12 @@
 """What every architecture is given and gives back: a session to fill, what it may use, and events on the way."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from reflexio.agents.memory import InMemoryMemory, Memory
 from reflexio.agents.meter import Meter
@@ -15,8 +16,6 @@ from reflexio.agents.values import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from reflexio.agents.agent import Agent
-
-T = TypeVar("T")
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -41,13 +40,17 @@ class Event:
     A payload may be given as a function that makes it: most events of most runs are read by nobody.
     """
 
-    __slots__ = ("_payload", "at", "kind", "session_id")
+    __slots__ = ("_payload", "_time", "kind", "session_id")
 
     def __init__(self, kind: EventKind, session_id: str, payload: Payload | Callable[[], Payload]) -> None:
         self.kind = kind
         self.session_id = session_id
-        self.at = datetime.now(UTC)
+        self._time = time.time()
         self._payload = payload
+
+    @property
+    def at(self) -> datetime:
+        return datetime.fromtimestamp(self._time, UTC)
 
     @property
     def payload(self) -> Payload:
@@ -130,22 +133,6 @@ class Architecture(Protocol):
     def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]: ...
 
     def declared_workers(self) -> "dict[str, Agent]": ...
-
-
-class closing(Generic[T]):  # noqa: N801  like contextlib's, for iterators that may not be generators
-    """Ends what others yield when nobody listens any longer: here and now, and not when it is collected."""
-
-    __slots__ = ("_steps",)
-
-    def __init__(self, steps: AsyncIterator[T]) -> None:
-        self._steps = steps
-
-    async def __aenter__(self) -> AsyncIterator[T]:
-        return self._steps
-
-    async def __aexit__(self, *_: object) -> None:
-        if isinstance(self._steps, AsyncGenerator):
-            await self._steps.aclose()
 
 
 def budget_exceeded(session: AgentSession, deps: Dependencies, limit: str) -> Event:

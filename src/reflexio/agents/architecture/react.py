@@ -6,9 +6,10 @@ from contextlib import aclosing
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from reflexio.agents.architecture.base import AgentSession, Dependencies, Event, EventKind, budget_exceeded, closing
+from reflexio.agents.architecture.base import AgentSession, Dependencies, Event, EventKind, budget_exceeded
+from reflexio.agents.calling import closing
 from reflexio.agents.meter import OutOfTime
-from reflexio.agents.model import Message, ModelReply, ToolCall, ToolSpec
+from reflexio.agents.model import Message, ModelReply, ToolCall, ToolSpec, system
 from reflexio.agents.tools import answered
 
 if TYPE_CHECKING:
@@ -77,9 +78,11 @@ async def _pieces(session: AgentSession, deps: Dependencies) -> AsyncGenerator[s
 
 async def _opening(session: AgentSession, deps: Dependencies, prompt: str) -> list[Message]:
     blocks = await deps.memory.working(user_id=deps.context.user_id)
-    known = "\n\n".join(block.format() for block in blocks)
-    system = [Message("system", text) for text in (session.instructions, known) if text]
-    return [*system, Message("user", prompt)]
+    messages = [system(session.instructions)] if session.instructions else []
+    if blocks:
+        messages.append(Message("system", "\n\n".join([block.format() for block in blocks])))
+    messages.append(Message("user", prompt))
+    return messages
 
 
 def _take(reply: ModelReply, session: AgentSession, deps: Dependencies) -> None:

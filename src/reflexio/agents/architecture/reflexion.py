@@ -6,7 +6,7 @@ its model.
 """
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from reflexio.agents.architecture.base import (
     Event,
     EventKind,
     budget_exceeded,
-    closing,
 )
 from reflexio.agents.architecture.blocks import BlockLessons
 from reflexio.agents.architecture.react import ReAct
@@ -30,7 +29,7 @@ from reflexio.agents.evaluators.outcome import Evaluator, evaluating, guarded
 from reflexio.agents.events import LessonsRecalled, Progress, ReflexionEvent, Stopped
 from reflexio.agents.loop import Run
 from reflexio.agents.memory import MemoryBlock, Overlay
-from reflexio.agents.plan import Keep, LearnFrom, Output, Plan
+from reflexio.agents.plan import Keep, LearnFrom, Plan
 from reflexio.agents.prompts import prompt as read_prompt
 from reflexio.agents.reflecting import Reflect, reflecting
 from reflexio.agents.reflector import failure_told
@@ -105,7 +104,7 @@ class Reflexion:
         return self._base.declared_workers()
 
     async def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]:
-        run = Run(self._planned(session, deps, prompt), deps.budget)
+        run, instructions = Run(self._planned(session, deps, prompt), deps.budget), session.instructions
         try:
             async with aclosing(run.events()) as events:
                 async for event in events:
@@ -124,6 +123,8 @@ class Reflexion:
                             yield _told(event, session)
         except Interrupted:
             return
+        finally:
+            session.instructions = instructions
 
     def _planned(self, session: AgentSession, deps: Dependencies, prompt: str) -> Plan:
         roles = _Roles(self, session, deps, prompt)
@@ -131,6 +132,7 @@ class Reflexion:
         return Plan(
             act=roles.act,
             streams=True,
+            answer=roles.answer,
             evaluate=guarded(roles.evaluate, "evaluator"),
             evaluating_spends=self._evaluator is None or bool(getattr(self._evaluator, "spends", False)),
             reflect=roles.reflect,
@@ -151,27 +153,27 @@ class _Roles:
         self._session = session
         self._deps = deps
         self._prompt = prompt
+        self._instructions = session.instructions
+        self._memory = Overlay(deps.memory, how._block)
+        self._deps_of_base = deps.with_memory(self._memory)
         self._evaluate = None if how._evaluator is None else evaluating(how._evaluator)
         self._reflect = reflecting(how._reflector)
 
-    async def act(self, task: str, attempt: Attempt) -> AsyncGenerator[Event | Output, None]:
+    def act(self, task: str, attempt: Attempt) -> AsyncIterator[Event]:
         """The base starts afresh; the attempt's lessons stand in its memory, or else in its instructions."""
-        base, session, block = self._how._base, self._session, self._how._block
-        lessons = "\n".join(bullet(each.content) for each in attempt.lessons)
-        deps = self._deps.with_memory(Overlay(self._deps.memory, block, lessons))
-        instructions = session.instructions
-        if lessons and not getattr(base, "reads_memory", False):
-            session.instructions = f"{instructions}\n\n{MemoryBlock(block, lessons).format()}".strip()
+        base, session = self._how._base, self._session
+        lessons = self._memory.content = "\n".join([bullet(each.content) for each in attempt.lessons])
         session.messages = []
-        try:
-            async with closing(base.run(session, deps, task)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            session.instructions = instructions
-        if session.interrupted:
-            raise Interrupted(session.interruption_reason)
-        yield Output(session.output)
+        session.instructions = self._instructions
+        if lessons and not getattr(base, "reads_memory", False):
+            block = MemoryBlock(self._how._block, lessons)
+            session.instructions = f"{self._instructions}\n\n{block.format()}".strip()
+        return base.run(session, self._deps_of_base, task)
+
+    def answer(self) -> str:
+        if self._session.interrupted:
+            raise Interrupted(self._session.interruption_reason)
+        return self._session.output
 
     async def evaluate(self, output: Any, attempt: Attempt) -> Evaluation:
         meter = self._deps.budget
