@@ -25,7 +25,7 @@ LONGEST_PAUSE = 60.0
 class Traffic:
     """Whether somebody is calling just now, and whether many are."""
 
-    QUIET, LONGEST_WAIT = 0.25, 0.25
+    QUIET, LONGEST_WAIT, IN_A_CROWD = 0.25, 0.25, 1.0
     MANY, CROWD = 25.0, 10.0
     """So many calls a second, for a while, are a crowd: a bucket that leaks at that pace is half full."""
 
@@ -52,7 +52,7 @@ class Traffic:
 
     async def lull(self) -> bool:
         """Waits until nobody has called for a moment, but not for long; True when it is quiet now."""
-        deadline = self._monotonic() + self.LONGEST_WAIT
+        deadline = self._monotonic() + (self.IN_A_CROWD if self.is_crowded else self.LONGEST_WAIT)
         while not self.is_quiet and self._monotonic() < deadline:  # noqa: ASYNC110  calls only leave a time stamp
             await asyncio.sleep(self.QUIET / 2)
         return self.is_quiet
