@@ -24,11 +24,11 @@ def called(traffic: Traffic, clock: Hand, times: int, *, every: float) -> None:
 def test_it_is_quiet_until_somebody_calls_and_soon_afterwards() -> None:
     clock = Hand()
     traffic = Traffic(clock)
-    assert traffic.is_quiet
+    seen = [traffic.is_quiet]
     traffic.seen()
-    assert not traffic.is_quiet
+    seen.append(traffic.is_quiet)
     clock.at += Traffic.QUIET
-    assert traffic.is_quiet
+    assert [*seen, traffic.is_quiet] == [True, False, True]
 
 
 def test_a_few_calls_a_second_are_no_crowd_however_long_they_last() -> None:
@@ -42,9 +42,9 @@ def test_many_calls_a_second_are_a_crowd_and_a_crowd_disperses() -> None:
     clock = Hand()
     traffic = Traffic(clock)
     called(traffic, clock, 200, every=1 / 200)
-    assert traffic.is_crowded
+    then = traffic.is_crowded
     clock.at += 1
-    assert not traffic.is_crowded
+    assert (then, traffic.is_crowded) == (True, False)
 
 
 async def test_a_lull_is_waited_for_and_not_for_ever() -> None:
