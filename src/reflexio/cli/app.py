@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reflexio.cli import keys
+from reflexio.cli import keys, review
 from reflexio.settings import Settings
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(keys.app, name="keys")
+app.add_typer(review.app, name="review")
 
 
 def _with(**given: Any) -> Settings:

@@ -1,5 +1,6 @@
 """One rule out of many, without a model: the clearest wording, and what the others add to it."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from reflexio.learners.local.privacy import details, is_private, unshared, without
@@ -11,6 +12,7 @@ from reflexio.models.learning import Learning
 LONGEST = 1_200
 MOST_ADDED = 3
 SAME, ELSE = 0.5, 0.25
+_JOINT = re.compile(r"(?:,\s+and|;)\s+(?:also\s+|then\s+)?", re.I)
 WHY = "Several users taught this."
 
 
@@ -48,7 +50,11 @@ def _added(base: Learning, members: Sequence[Learning], private: frozenset[str])
 
 
 def _others(member: Learning, private: frozenset[str]) -> Iterator[str]:
-    return (each for each in split(member.content) if not is_private(each, private))
+    """What it says, also of a sentence that only begins like the others."""
+    for sentence in split(member.content):
+        for part in dict.fromkeys([sentence, *_JOINT.split(sentence)]):
+            if not is_private(part, private):
+                yield part[:1].upper() + part[1:]
 
 
 def _joined(sentences: Sequence[str]) -> str:

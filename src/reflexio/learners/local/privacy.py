@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from reflexio.learners.local.sentences import spans
+from reflexio.learners.local.sentences import MOST_READ, spans
 
-ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\bhttps?://\S+|\bwww\.\S+", re.I)
-NUMBER = re.compile(r"[#№]?\+?\d(?:[\d.,:/ -]*\d)?")
+# Bounded: a word of a megabyte must not be read again from each of its letters.
+ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}|\bhttps?://\S+|\bwww\.\S+", re.I)
+NUMBER = re.compile(r"[#№]?\+?\d(?:[\d.,:/ -]{0,30}\d)?")
 WORD = re.compile(r"[^\W\d_][\w'’-]*")
 NAME = re.compile(r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’-]+")
 GERMAN = re.compile(
@@ -22,7 +23,7 @@ GONE = "…"
 
 def unshared(texts: Iterable[str]) -> frozenset[str]:
     """The details that only one of the texts has."""
-    held = list(texts)
+    held = [each[:MOST_READ] for each in texts]
     with_names = not _is_german(" ".join(held))
     counted = Counter(detail for text in held for detail in details(text, with_names=with_names))
     words = [{word.lower() for word in WORD.findall(text)} for text in held]
@@ -32,6 +33,7 @@ def unshared(texts: Iterable[str]) -> frozenset[str]:
 
 
 def details(text: str, *, with_names: bool = True) -> set[str]:
+    text = text[:MOST_READ]
     found = {match.lower() for match in ADDRESS.findall(text)}
     rest = ADDRESS.sub(" ", text)
     found |= {_digits(match) for match in NUMBER.findall(rest)}
