@@ -6,7 +6,7 @@ own.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -20,127 +20,35 @@ from reflexio.ports.storage import Cluster, Member, Pool
 GROWTH = 1.5
 """All are grouped anew when there are so many times as many as the last time: on the whole, each one few times."""
 MOST_ATTEMPTS = 6
-MOST_TRIES = 3
-"""Clusters that one new playbook is held against, when it contradicts the nearest."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which cluster each playbook belongs to, by number, and what the next time needs to know.
-
-    `is_new` when all were grouped, so that clusters may have parted or merged.
-    """
+    """Which cluster each playbook belongs to, by its number, and the last number that was given."""
 
     numbers: dict[int, int]
     similarity: float
-    grouped: int
     last: int
-    is_new: bool = True
 
 
-@dataclass(frozen=True)
-class Change:
-    """A cluster that the learner has not seen as it is now."""
-
-    number: int
-    fingerprint: str
+def is_outgrown(pool: Pool, count: int, model: str, similarity: float | None) -> bool:
+    """Whether a pool must be grouped anew: it has grown much, or its vectors or its owner's wish are others now."""
+    is_other = pool.model != model or similarity not in (None, pool.similarity)
+    return is_other or not pool.similarity or count >= GROWTH * pool.grouped
 
 
-def fingerprint(members: Iterable[Member]) -> str:
-    """Changes whenever a member comes, goes or is edited."""
-    told = ",".join(f"{each.id}:{each.modified_at}" for each in sorted(members, key=lambda each: each.id))
-    return blake2b(told.encode(), digest_size=12).hexdigest()
-
-
-def arrange(members: Sequence[Member], vectors: Vectors, pool: Pool, *, similarity: float | None, anew: bool) -> Layout:
-    """The layout of a pool. `similarity` is what its owner configured; else the corpus decides."""
-    alone = similarity is None and not pool.similarity
-    if anew or alone or len(members) >= GROWTH * pool.grouped:
-        return _anew(members, vectors, pool, similarity)
-    return _joined(members, vectors, pool, similarity or pool.similarity)
-
-
-def _anew(members: Sequence[Member], vectors: Vectors, pool: Pool, similarity: float | None) -> Layout:
+def grouped(members: Sequence[Member], vectors: Vectors, last: int, similarity: float | None) -> Layout:
+    """`similarity` is what somebody decided; else the corpus decides."""
     if not members:
-        return Layout({}, pool.similarity, 0, pool.clusters)
-    made = group(vectors, similarity=similarity, opposed=_opposed(members))
+        return Layout({}, similarity or 0.0, last)
+    made = group(vectors, similarity=similarity, opposed=lambda one, other: against(members[one], members[other]))
     labels = made.labels.tolist()
-    names, last = _named(members, labels, pool.clusters)
+    names, last = _named(members, labels, last)
     numbers = {each.id: names[label] for each, label in zip(members, labels, strict=True)}
-    return Layout(numbers, made.similarity, len(members), last)
+    return Layout(numbers, made.similarity, last)
 
 
-def _joined(members: Sequence[Member], vectors: Vectors, pool: Pool, similarity: float) -> Layout:
-    numbers = {each.id: each.cluster for each in members if each.cluster}
-    new = [place for place, each in enumerate(members) if not each.cluster]
-    held = _Clusters.of(members, vectors)
-    left = []
-    for place, nearest in zip(new, held.nearest(vectors[new], similarity), strict=True):
-        number = held.agreeing(members[place], vectors[place], nearest, similarity)
-        if number is None:
-            left.append(place)
-        else:
-            numbers[members[place].id] = number
-            held.members[number].append(members[place])
-    last = pool.clusters
-    if left:
-        waiting = [members[place] for place in left]
-        made = group(vectors[left], similarity=similarity, opposed=_opposed(waiting))
-        names, last = _named(waiting, made.labels.tolist(), last)
-        numbers |= {each.id: names[label] for each, label in zip(waiting, made.labels.tolist(), strict=True)}
-    return Layout(numbers, pool.similarity or similarity, pool.grouped, last, is_new=False)
-
-
-@dataclass(frozen=True)
-class _Clusters:
-    """The clusters there are: numbers, centres and sizes in the same order, and who is in each."""
-
-    numbers: list[int]
-    centres: Vectors
-    sizes: NDArray[np.int64]
-    members: dict[int, list[Member]]
-
-    @classmethod
-    def of(cls, members: Sequence[Member], vectors: Vectors) -> "_Clusters":
-        places = [place for place, each in enumerate(members) if each.cluster]
-        inside: dict[int, list[Member]] = defaultdict(list)
-        for place in places:
-            inside[members[place].cluster].append(members[place])
-        numbers = sorted(inside)
-        at = {number: index for index, number in enumerate(numbers)}
-        index = np.array([at[members[place].cluster] for place in places], np.int64)
-        centres, sizes = centroids(vectors[places], index)
-        return cls(numbers, centres, sizes, inside)
-
-    def nearest(self, new: Vectors, similarity: float) -> list[int | None]:
-        if not self.numbers:
-            return [None] * len(new)
-        found = join(new, self.centres, self.sizes, similarity)
-        return [None if place is None else self.numbers[place] for place in found]
-
-    def agreeing(self, new: Member, vector: Vectors, number: int | None, similarity: float) -> int | None:
-        """The nearest cluster in which nobody says the opposite."""
-        against: list[int] = []
-        while number is not None and len(against) < MOST_TRIES:
-            if not any(_against(new, each) for each in self.members[number]):
-                return number
-            against.append(self.numbers.index(number))
-            others = np.delete(np.arange(len(self.numbers)), against)
-            (place,) = join(vector[None, :], self.centres[others], self.sizes[others], similarity)
-            number = None if place is None else self.numbers[int(others[place])]
-        return None
-
-
-def unit(rows: Vectors) -> Vectors:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
-
-
-def _opposed(members: Sequence[Member]) -> Callable[[int, int], bool]:
-    return lambda one, other: _against(members[one], members[other])
-
-
-def _against(one: Member, other: Member) -> bool:
+def against(one: Member, other: Member) -> bool:
     return opposed(one.content, other.content)
 
 
@@ -160,6 +68,45 @@ def _named(members: Sequence[Member], labels: Sequence[int], last: int) -> tuple
     return names, last
 
 
+@dataclass(frozen=True)
+class Centres:
+    """The middles of the clusters there are, to hold new playbooks against: numbers, rows and sizes in one order."""
+
+    numbers: list[int]
+    rows: Vectors
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, clusters: Iterable[Cluster], dimensions: int) -> "Centres":
+        held = [each for each in clusters if each.centre]
+        rows = np.frombuffer(b"".join(each.centre or b"" for each in held), np.float16).reshape(-1, dimensions)
+        return cls([each.number for each in held], rows.astype(np.float32), np.array([each.size for each in held]))
+
+    def nearest(self, new: Vectors, similarity: float) -> list[int | None]:
+        found = join(new, self.rows, self.sizes, similarity)
+        return [None if place is None else self.numbers[place] for place in found]
+
+    def next_best(self, vector: Vectors, similarity: float, but: Collection[int]) -> int | None:
+        places = np.array([place for place, number in enumerate(self.numbers) if number not in but], np.int64)
+        (found,) = join(vector[None, :], self.rows[places], self.sizes[places], similarity)
+        return None if found is None else self.numbers[int(places[found])]
+
+
+def middles(clusters: Mapping[int, Sequence[Member]], vector_of: Callable[[int], Vectors]) -> dict[int, bytes]:
+    """The mean of each cluster in half precision, as it is stored."""
+    labels = np.repeat(np.arange(len(clusters)), [len(members) for members in clusters.values()])
+    if not len(labels):
+        return {}
+    rows = np.stack([vector_of(each.id) for members in clusters.values() for each in members])
+    means, _ = centroids(rows, labels)
+    return {number: mean.astype(np.float16).tobytes() for number, mean in zip(clusters, means, strict=True)}
+
+
+def unit(rows: Vectors) -> Vectors:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
+
+
 def inside(members: Iterable[Member], numbers: Mapping[int, int]) -> dict[int, list[Member]]:
     """Members by cluster, largest cluster first."""
     found: dict[int, list[Member]] = defaultdict(list)
@@ -168,20 +115,32 @@ def inside(members: Iterable[Member], numbers: Mapping[int, int]) -> dict[int, l
     return dict(sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0])))
 
 
+def fingerprint(members: Iterable[Member]) -> str:
+    """Changes whenever a member comes, goes or is edited."""
+    told = ",".join(f"{each.id}:{each.modified_at}" for each in sorted(members, key=lambda each: each.id))
+    return blake2b(told.encode(), digest_size=12).hexdigest()
+
+
 def changed(
     clusters: Mapping[int, Sequence[Member]], states: Mapping[int, Cluster], least: int, *, patient: bool
-) -> list[Change]:
+) -> list[int]:
     """Clusters that are large enough and not as the learner last saw them.
 
     One that failed again and again is left alone until it changes; whoever is not `patient` has it tried all the same.
     """
-    found = [Change(number, fingerprint(members)) for number, members in clusters.items() if len(members) >= least]
-    return [
-        each
-        for each in found
-        if (state := states.get(each.number, Cluster(each.number))).written != each.fingerprint
-        and not (patient and state.failed == each.fingerprint and state.attempts >= MOST_ATTEMPTS)
-    ]
+    large = {number: fingerprint(members) for number, members in clusters.items() if len(members) >= least}
+    return [number for number, now in large.items() if _is_news(states.get(number, Cluster(number)), now, patient)]
+
+
+def _is_news(state: Cluster, now: str, patient: bool) -> bool:
+    is_given_up = state.failed == now and state.attempts >= MOST_ATTEMPTS
+    return state.written != now and not (patient and is_given_up)
+
+
+def left_over(states: Iterable[Cluster], least: int) -> list[int]:
+    """Clusters that the learner still owes an answer, though nothing new came to them."""
+    owed = (each for each in states if each.size >= least and (each.failed or not each.written))
+    return [each.number for each in owed if each.attempts < MOST_ATTEMPTS]
 
 
 def heirs(clusters: Mapping[int, Sequence[Member]], made_of: Mapping[int, Sequence[int]]) -> dict[int, int]:

@@ -68,7 +68,10 @@ class Writing:
         return {**seen, "rule": RULE.dump_python(made.rule) if made.rule else None}
 
     def _members(self, tx: Tx) -> list[Member]:
-        return tx.pools.members(self.agent_version, self.name, self.school.embedder.name, self.number)
+        return tx.pools.members(self.agent_version, self.name, self.school.embedder.name, (self.number,))
+
+    def _state(self, tx: Tx) -> Cluster:
+        return tx.pools.cluster(self.agent_version, self.name, self.number)
 
     def _gathered(self, tx: Tx, shown: Sequence[Member], count: int, query: QueryVector) -> tuple[Gathered, bool]:
         made = self._made(tx)
@@ -96,6 +99,8 @@ class Writing:
         """
         members = self._members(tx)
         if answer.get("is_gone") or set(answer["shown"]) - {each.id for each in members}:
+            shrunk = dataclasses.replace(self._state(tx), size=len(members), written="")
+            tx.pools.note(self.agent_version, self.name, shrunk)
             return []
         now = self.school.clock.now()
         rule = RULE.validate_python(answer["rule"]) if answer.get("rule") else None
@@ -110,12 +115,14 @@ class Writing:
             number = self._put(tx, rule, made, rows, evidence, now)
         else:
             number = _prove(tx, made, evidence, now)
-        tx.pools.note(self.agent_version, self.name, Cluster(self.number, number, answer["fingerprint"]))
+        written = {"playbook_id": number, "written": answer["fingerprint"]}
+        clean = dataclasses.replace(self._state(tx), failed="", attempts=0, error="", size=len(members))
+        tx.pools.note(self.agent_version, self.name, dataclasses.replace(clean, **written))
         return [number] if is_news else []
 
     def fail(self, tx: Tx, error: ProviderError) -> None:
         """The learner failed. The cluster is still one that changed, and tried again. Outages are no fault of its."""
-        state = tx.pools.clusters(self.agent_version, self.name).get(self.number, Cluster(self.number))
+        state = self._state(tx)
         seen = fingerprint(self._members(tx))
         attempts = (state.attempts if state.failed == seen else 0) + (not isinstance(error, ProviderUnavailable))
         failed = dataclasses.replace(state, failed=seen, attempts=attempts, error=str(error)[:1000])

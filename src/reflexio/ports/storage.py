@@ -5,7 +5,7 @@ state, `await store.write(fn)` commits all of it, durably, or nothing. A functio
 with others into one commit, so it has no effects but those on its transaction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -203,9 +203,9 @@ class Pool:
     """The user playbooks of one agent version and type, which are clustered together.
 
     `fresh` counts those learned since they were last gathered, the first at `fresh_since`, the last at `signalled_at`.
-    `similarity` is that of the last grouping of all, which were `grouped` in number; 0 before the first. `clusters` is
-    the last number that a cluster was given. `retry_at` is when it is looked at again whatever is new, because one
-    cluster failed or somebody left.
+    `similarity` is that of the last grouping of all, by vectors of a `model`, which were `grouped` in number; 0 before
+    the first. `clusters` is the last number that a cluster was given. `retry_at` is when it is looked at again whatever
+    is new, because one cluster failed or somebody left.
     """
 
     org_id: str
@@ -214,6 +214,7 @@ class Pool:
     fresh: int = 0
     fresh_since: int = 0
     signalled_at: int = 0
+    model: str = ""
     similarity: float = 0.0
     grouped: int = 0
     clusters: int = 0
@@ -237,7 +238,8 @@ class Member(NamedTuple):
 class Cluster:
     """How the learner last dealt with a cluster: the fingerprint of the members that it wrote about, or failed on.
 
-    `playbook_id` is the agent playbook that came of it, 0 when what stood said it all.
+    `playbook_id` is the agent playbook that came of it, 0 when what stood said it all. `centre` is the mean of its
+    members' vectors in half precision.
     """
 
     number: int
@@ -246,6 +248,8 @@ class Cluster:
     failed: str = ""
     attempts: int = 0
     error: str = ""
+    size: int = 0
+    centre: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -434,8 +438,10 @@ class Pools(Protocol):
         """The types of which there are current user playbooks."""
         ...
 
-    def members(self, agent_version: str, name: str, model: str, cluster: int | None = None) -> list[Member]:
-        """Current user playbooks by number, with the vectors of a model; of all clusters or one."""
+    def members(
+        self, agent_version: str, name: str, model: str, clusters: Collection[int] | None = None
+    ) -> list[Member]:
+        """Current user playbooks by number, with the vectors of a model; of all clusters or some. New ones are in 0."""
         ...
 
     def place(self, numbers: Mapping[int, int]) -> None:
@@ -444,7 +450,17 @@ class Pools(Protocol):
 
     def clusters(self, agent_version: str, name: str) -> dict[int, Cluster]: ...
 
-    def note(self, agent_version: str, name: str, cluster: Cluster) -> None: ...
+    def cluster(self, agent_version: str, name: str, number: int) -> Cluster:
+        """An empty one where there is none."""
+        ...
+
+    def note(self, agent_version: str, name: str, *clusters: Cluster) -> None:
+        """The ones of the same numbers become these."""
+        ...
+
+    def lay(self, agent_version: str, name: str, clusters: Sequence[Cluster]) -> None:
+        """These are all clusters of the pool now."""
+        ...
 
 
 class Receipts(Protocol):

@@ -1,6 +1,7 @@
 """Pools of user playbooks that are clustered together, and how the learner dealt with each cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -9,6 +10,8 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    delete,
+    insert,
     literal_column,
     or_,
     select,
@@ -21,12 +24,14 @@ from reflexio.models.learning import Kind
 from reflexio.models.status import Status
 from reflexio.ports.storage import Cluster, Member, Pool
 from reflexio.storage.hot import Hot
+from reflexio.storage.paging import in_parts
 from reflexio.storage.schema import clusters, learnings, pools, vectors
 from reflexio.storage.upsert import put
 
 FIELDS = list(Pool.__dataclass_fields__)
 COLUMNS = [pools.c[name] for name in FIELDS]
 STATE = list(Cluster.__dataclass_fields__)
+STATES = [clusters.c[name] for name in STATE]
 
 
 def _mark(dialect: str) -> Insert:
@@ -71,15 +76,18 @@ class SqlPools:
         query = select(learnings.c.name).where(self._current(agent_version)).distinct().order_by(learnings.c.name)
         return list(self._connection.execute(query).scalars())
 
-    def members(self, agent_version: str, name: str, model: str, cluster: int | None = None) -> list[Member]:
+    def members(
+        self, agent_version: str, name: str, model: str, clusters: Collection[int] | None = None
+    ) -> list[Member]:
         column = learnings.c
         made = and_(vectors.c.kind == column.kind, vectors.c.row_id == column.id, vectors.c.model == model)
         rows = [column.id, column.user_id, column.cluster, column.modified_at, column.trigger, column.content]
         query = select(*rows, vectors.c.vector).outerjoin(vectors, made)
         query = query.where(self._current(agent_version), column.name == name).order_by(column.id)
-        if cluster is not None:
-            query = query.where(column.cluster == cluster)
-        return [Member._make(row) for row in self._connection.execute(query)]
+        if clusters is None:
+            return [Member._make(row) for row in self._connection.execute(query)]
+        parts = (query.where(column.cluster.in_(some)) for some in in_parts(sorted(clusters)))
+        return [Member._make(row) for part in parts for row in self._connection.execute(part)]
 
     def _current(self, agent_version: str) -> ColumnElement[bool]:
         column = learnings.c
@@ -97,11 +105,27 @@ class SqlPools:
         change = update(learnings).where(mine).values(cluster=bindparam("number"))
         self._connection.execute(change, [{"row": row, "number": number} for row, number in numbers.items()])
 
+    def _laid(self, agent_version: str, name: str) -> ColumnElement[bool]:
+        return and_(clusters.c.org_id == self._org, clusters.c.agent_version == agent_version, clusters.c.name == name)
+
     def clusters(self, agent_version: str, name: str) -> dict[int, Cluster]:
-        here = and_(clusters.c.org_id == self._org, clusters.c.agent_version == agent_version, clusters.c.name == name)
-        query = select(*(clusters.c[each] for each in STATE)).where(here)
+        query = select(*STATES).where(self._laid(agent_version, name)).order_by(clusters.c.number)
         return {row.number: Cluster(*row) for row in self._connection.execute(query)}
 
-    def note(self, agent_version: str, name: str, cluster: Cluster) -> None:
-        row = {"org_id": self._org, "agent_version": agent_version, "name": name}
-        put(self._connection, clusters, {**row, **{each: getattr(cluster, each) for each in STATE}})
+    def cluster(self, agent_version: str, name: str, number: int) -> Cluster:
+        query = select(*STATES).where(self._laid(agent_version, name), clusters.c.number == number)
+        row = self._connection.execute(query).one_or_none()
+        return Cluster(*row) if row else Cluster(number)
+
+    def note(self, agent_version: str, name: str, *some: Cluster) -> None:
+        for row in self._rows(agent_version, name, some):
+            put(self._connection, clusters, row)
+
+    def lay(self, agent_version: str, name: str, every: Sequence[Cluster]) -> None:
+        self._connection.execute(delete(clusters).where(self._laid(agent_version, name)))
+        if every:
+            self._connection.execute(insert(clusters), self._rows(agent_version, name, every))
+
+    def _rows(self, agent_version: str, name: str, some: Sequence[Cluster]) -> list[dict[str, Any]]:
+        pool = {"org_id": self._org, "agent_version": agent_version, "name": name}
+        return [{**pool, **{field: getattr(each, field) for field in STATE}} for each in some]

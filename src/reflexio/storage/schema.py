@@ -193,6 +193,7 @@ learnings = Table(
     Index("learnings_of_user", "org_id", "kind", "user_id", "created_at", "id"),
     Index("learnings_of_version", "org_id", "kind", "agent_version", "name", "id"),
     Index("learnings_of_request", "org_id", "request_id"),
+    Index("learnings_of_cluster", "org_id", "agent_version", "name", "cluster"),
     sqlite_autoincrement=True,
 )
 
@@ -360,6 +361,7 @@ pools = Table(
     Column("fresh", BigInteger, nullable=False, server_default="0"),
     seconds("fresh_since"),
     seconds("signalled_at"),
+    text("model"),
     Column("similarity", Float, nullable=False, server_default="0"),
     Column("grouped", BigInteger, nullable=False, server_default="0"),
     Column("clusters", BigInteger, nullable=False, server_default="0"),
@@ -367,7 +369,7 @@ pools = Table(
     seconds("retry_at"),
 )
 
-# What a cluster was when the learner last dealt with it, so that one that has not changed costs nothing.
+# A cluster: the middle of its members, and what it was when the learner last dealt with it.
 clusters = Table(
     "clusters",
     metadata,
@@ -380,6 +382,8 @@ clusters = Table(
     text("failed"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     text("error"),
+    Column("size", BigInteger, nullable=False, server_default="0"),
+    Column("centre", LargeBinary),
 )
 
 # What learning costs. `day` is a date in UTC, ISO 8601.

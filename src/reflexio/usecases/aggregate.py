@@ -175,7 +175,7 @@ class Aggregations:
                 return await pool.lay_out(alive, anew=not run.is_automatic)
 
             found = await steps(f"lay out {name}", laid_out)
-            changes += [(name, each["number"]) for each in found["changed"]]
+            changes += [(name, each) for each in found["changed"]]
             stats["user_playbooks_processed"] += found["members"]
             stats["clusters_found"] += found["clusters"]
         now = self.classroom.clock.now()

@@ -43,8 +43,9 @@ def leave(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool) -> int:
 
 def _look_again(tx: Tx, row: Learning, now: int) -> None:
     """Its wording may be the user's own: what is left of its cluster is written anew."""
-    pool = tx.pools.get(row.agent_version, row.name)
-    tx.pools.put(dataclasses.replace(pool, retry_at=now))
+    place = (row.agent_version, row.name)
+    tx.pools.put(dataclasses.replace(tx.pools.get(*place), retry_at=now))
+    tx.pools.note(*place, dataclasses.replace(tx.pools.cluster(*place, row.cluster), written=""))
 
 
 def _without(row: Learning, playbooks: Set[int], turns: Set[int], now: int) -> Learning:

@@ -92,7 +92,7 @@ def _centre(tx: Tx, model: str, playbook: Learning) -> QueryVector | None:
     """The middle of what it was made of, so that nothing need be embedded to look around it."""
     if not playbook.cluster:
         return None
-    members = tx.pools.members(playbook.agent_version, playbook.name, model, playbook.cluster)
+    members = tx.pools.members(playbook.agent_version, playbook.name, model, (playbook.cluster,))
     vectors = [np.frombuffer(each.vector, np.float16).astype(np.float32) for each in members if each.vector]
     if not vectors:
         return None

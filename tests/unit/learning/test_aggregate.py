@@ -1,9 +1,20 @@
-"""Which playbooks belong together: clusters keep their numbers, new ones join or wait, opposites stay apart."""
+"""Which playbooks belong together: clusters keep their numbers, and only what changed is news."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexio.learning.aggregate import MOST_ATTEMPTS, Layout, arrange, changed, fingerprint, heirs, inside
+from reflexio.learning.aggregate import (
+    MOST_ATTEMPTS,
+    Centres,
+    changed,
+    fingerprint,
+    grouped,
+    heirs,
+    inside,
+    is_outgrown,
+    left_over,
+    middles,
+)
 from reflexio.ports.storage import Cluster, Member, Pool
 
 SIMILARITY = 0.6
@@ -18,59 +29,54 @@ def rows(*directions: tuple[float, float, float]) -> NDArray[np.float32]:
     return np.array(directions, np.float32)
 
 
-def pool(**values: float) -> Pool:
-    known = {"similarity": SIMILARITY, "grouped": 4, "clusters": 2, **values}
-    return Pool("org", "v1", "x", **known)  # type: ignore[arg-type]
-
-
-def laid_out(members: list[Member], vectors: NDArray[np.float32], known: Pool, *, anew: bool = False) -> Layout:
-    return arrange(members, vectors, known, similarity=SIMILARITY, anew=anew)
-
-
-def test_a_new_playbook_joins_the_cluster_it_is_nearest_to() -> None:
-    members = [member(1, 1), member(2, 1), member(3, 2), member(4, 2), member(5)]
-    layout = laid_out(members, rows(ASK, ASK, REFUND, REFUND, (0.9, 0.1, 0)), pool())
-    assert layout.numbers == {1: 1, 2: 1, 3: 2, 4: 2, 5: 1}
-    assert not layout.is_new
-
-
-def test_what_joins_nobody_waits_in_a_cluster_of_its_own() -> None:
-    members = [member(1, 1), member(2, 1), member(3, 2), member(4, 2), member(5)]
-    layout = laid_out(members, rows(ASK, ASK, REFUND, REFUND, (0, 0, 1)), pool())
-    assert layout.numbers[5] == 3
-    assert layout.last == 3
-
-
-def test_what_says_the_opposite_joins_nobody_who_says_it() -> None:
-    yes, no = "Ask for the order number.", "Do not ask for the order number."
-    members = [*(member(n, 1, yes) for n in (1, 2, 3, 4)), member(5, 0, no), member(6, 0, no)]
-    layout = laid_out(members, rows(*[ASK] * 6), pool(clusters=1))
-    assert layout.numbers[5] == layout.numbers[6] == 2
-
-
-def test_a_second_dissenter_joins_the_first() -> None:
-    yes, no = "Ask for the order number.", "Do not ask for the order number."
-    members = [*(member(n, 1, yes) for n in (1, 2, 3, 4)), member(5, 2, no), member(6, 0, no)]
-    layout = laid_out(members, rows(*[ASK] * 6), pool(grouped=5))
-    assert layout.numbers[6] == 2
-
-
 def test_grouping_anew_keeps_the_numbers_of_what_stays_together() -> None:
     members = [member(1, 7), member(2, 7), member(3, 4), member(4, 4), member(5)]
-    vectors = rows(ASK, ASK, REFUND, REFUND, (0, 0, 1))
-    layout = laid_out(members, vectors, pool(clusters=9), anew=True)
+    layout = grouped(members, rows(ASK, ASK, REFUND, REFUND, (0, 0, 1)), 9, SIMILARITY)
     assert layout.numbers == {1: 7, 2: 7, 3: 4, 4: 4, 5: 10}
-    assert (layout.grouped, layout.last, layout.is_new) == (5, 10, True)
+    assert layout.last == 10
 
 
-def test_a_pool_that_has_grown_much_is_grouped_anew() -> None:
-    members = [member(1, 1), member(2, 1), member(3), member(4)]
-    assert laid_out(members, rows(ASK, ASK, ASK, ASK), pool(grouped=2)).is_new
-    assert not laid_out(members, rows(ASK, ASK, ASK, ASK), pool(grouped=3)).is_new
+def test_of_two_clusters_that_merge_the_larger_gives_its_number() -> None:
+    members = [member(1, 3), member(2, 5), member(3, 5)]
+    assert set(grouped(members, rows(ASK, ASK, ASK), 9, SIMILARITY).numbers.values()) == {5}
+
+
+def test_those_who_say_the_opposite_are_never_together() -> None:
+    yes, no = "Ask for the order number.", "Do not ask for the order number."
+    members = [member(1, 0, yes), member(2, 0, no), member(3, 0, yes)]
+    numbers = grouped(members, rows(ASK, ASK, ASK), 0, SIMILARITY).numbers
+    assert numbers[1] == numbers[3] != numbers[2]
 
 
 def test_an_empty_pool_has_an_empty_layout() -> None:
-    assert laid_out([], np.zeros((0, 3), np.float32), pool(), anew=True).numbers == {}
+    assert grouped([], np.zeros((0, 3), np.float32), 4, None).numbers == {}
+
+
+def test_a_new_playbook_is_held_against_the_middles() -> None:
+    clusters = {1: [member(1), member(2)], 2: [member(3)]}
+    vectors = dict(zip((1, 2, 3), rows(ASK, ASK, REFUND), strict=True))
+    means = middles(clusters, vectors.__getitem__)
+    centres = Centres.of([Cluster(n, size=len(clusters[n]), centre=means[n]) for n in clusters], 3)
+    assert centres.nearest(rows((0.9, 0.1, 0), (0, 0, 1)), SIMILARITY) == [1, None]
+    assert centres.next_best(rows(ASK)[0], SIMILARITY, {1}) is None
+    assert centres.next_best(rows(ASK)[0], -1.0, {1}) == 2
+
+
+def test_a_pool_is_outgrown_by_growth_another_model_or_another_wish() -> None:
+    pool = Pool("org", "v1", "x", model="m", similarity=0.5, grouped=10)
+    assert not is_outgrown(pool, 14, "m", None)
+    assert not is_outgrown(pool, 14, "m", 0.5)
+    assert is_outgrown(pool, 15, "m", None)
+    assert is_outgrown(pool, 10, "other", None)
+    assert is_outgrown(pool, 10, "m", 0.6)
+    assert is_outgrown(Pool("org", "v1", "x", model="m"), 0, "m", None)
+
+
+def test_what_the_learner_owes_is_left_over() -> None:
+    owed, failed = Cluster(1, size=2), Cluster(2, written="x", failed="y", attempts=1, size=2)
+    done, small = Cluster(3, written="x", size=2), Cluster(4, size=1)
+    given_up = Cluster(5, failed="y", attempts=MOST_ATTEMPTS, size=2)
+    assert left_over([owed, failed, done, small, given_up], 2) == [1, 2]
 
 
 def test_a_cluster_changes_when_a_member_comes_goes_or_is_edited() -> None:
@@ -84,8 +90,8 @@ def test_only_large_and_changed_clusters_reach_the_learner() -> None:
     numbers = {1: 1, 2: 1, 3: 2, 4: 2, 5: 3}
     clusters = inside([member(n) for n in numbers], numbers)
     seen = Cluster(1, written=fingerprint(clusters[1]))
-    assert [each.number for each in changed(clusters, {1: seen}, 2, patient=True)] == [2]
-    assert [each.number for each in changed(clusters, {1: seen}, 1, patient=True)] == [2, 3]
+    assert changed(clusters, {1: seen}, 2, patient=True) == [2]
+    assert changed(clusters, {1: seen}, 1, patient=True) == [2, 3]
 
 
 def test_a_cluster_that_failed_too_often_waits_until_it_changes_or_somebody_asks() -> None:

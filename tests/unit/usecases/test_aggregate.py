@@ -393,3 +393,14 @@ async def test_new_ones_join_and_only_their_cluster_is_written(house: House) -> 
     await house.look()
     assert house.writer.read[-1].count == 2
     assert len(await house.made()) == 3
+
+
+async def test_a_new_voice_against_a_cluster_joins_those_who_say_the_same(house: House) -> None:
+    yes, no = "Ask for the order number.", "Do not ask for the order number."
+    await house.teach(*[yes] * 8)
+    await house.run()
+    for first in (20, 30):
+        await house.teach(no, "Speak of trains only." if first == 20 else "Never of ships.", first=first, news=True)
+        house.clock.at += QUIET
+        await house.look()
+    assert sorted(told(await house.made())) == [f"{yes} (8)", f"{no} (2)"]

@@ -22,6 +22,8 @@ def upgrade() -> None:
         sa.Column("failed", sa.Text(), server_default="", nullable=False),
         sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
         sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.Column("size", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("centre", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("org_id", "agent_version", "name", "number"),
     )
     op.create_table(
@@ -32,6 +34,7 @@ def upgrade() -> None:
         sa.Column("fresh", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("fresh_since", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("signalled_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("model", sa.Text(), server_default="", nullable=False),
         sa.Column("similarity", sa.Float(), server_default="0", nullable=False),
         sa.Column("grouped", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("clusters", sa.BigInteger(), server_default="0", nullable=False),
@@ -127,6 +130,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("learnings_by_time", "learnings", ["org_id", "kind", "created_at", "id"], unique=False)
+    op.create_index("learnings_of_cluster", "learnings", ["org_id", "agent_version", "name", "cluster"], unique=False)
     op.create_index("learnings_of_request", "learnings", ["org_id", "request_id"], unique=False)
     op.create_index("learnings_of_user", "learnings", ["org_id", "kind", "user_id", "created_at", "id"], unique=False)
     op.create_index(
