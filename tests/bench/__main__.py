@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.bench import (
     agents,
+    aggregation,
     clustering,
     embedding,
     foundation,
@@ -24,6 +25,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "embedding": embedding.embedding,
     "quality": retrieval_quality.figures,
     "learning": learning.learning,
+    "aggregation": aggregation.aggregation,
     "local-learner": local_learner.local_learner,
     "clustering": clustering.clustering,
     "agents": agents.agents,

@@ -27,7 +27,9 @@ WINDOW = [*TALK, {"role": "User", "content": f"No, {QUOTE}, then look at refunds
 
 
 def attentive(asked: Asked) -> Answer:
-    """Finds one playbook in every window; of stored ones it says that this one is known already."""
+    """Finds one playbook in every window; of stored ones and of rules it says that they are known already."""
+    if "rule" in asked.wants:
+        return {"rule": None}
     if "decisions" in asked.wants:
         return {"decisions": [{"note": 1, "action": "drop"}]}
     numbers = [int(head.split("turn ")[1].split(",")[0]) for head in _heads(asked.case)]
@@ -73,7 +75,7 @@ def _waited() -> list[Figure]:
             assert model.calls > before
         windows = WAITED + 5
         most = max(_calls_by_window(model))
-        tokens = model.prompt_tokens / windows
+        tokens = sum(asked.prompt_tokens for asked in model.requests if "rule" not in asked.wants) / windows
     p50, p95 = milliseconds(taken[5:])
     return [
         Figure("model calls a window, most", most, "", 2, baseline="4 to 6"),
@@ -87,6 +89,8 @@ def _calls_by_window(model: ScriptedModel) -> list[int]:
     """A question about findings begins a window; a question of decisions belongs to the one before."""
     counts: list[int] = []
     for asked in model.requests:
+        if "rule" in asked.wants:
+            continue
         if "decisions" in asked.wants:
             counts[-1] += 1
         else:

@@ -11,6 +11,8 @@ from reflexio.cli.conversations import CONVERSATIONS
 from reflexio.client.sync import ReflexioClient
 from reflexio.server.process import running_server
 
+VERSION = "shop-1"
+
 
 def demo() -> None:
     console = Console()
@@ -20,6 +22,7 @@ def demo() -> None:
             _publish(client, console)
             _show_turns(client, console)
             _show_learnings(client, console)
+            _show_gathered(client, console)
             console.print("\n[bold]make serve[/bold] starts a server to keep; its API can be tried at /docs.")
             console.print("The demo is over; its server and its folder are gone.")
 
@@ -30,7 +33,7 @@ def _publish(client: ReflexioClient, console: Console) -> None:
         bar = progress.add_task("Publishing conversations, and learning from them", total=turns)
         for user, session, said in CONVERSATIONS:
             client.publish_interaction(
-                user, said, session_id=session, source="demo", agent_version="shop-1", wait_for_response=True
+                user, said, session_id=session, source="demo", agent_version=VERSION, wait_for_response=True
             )
             progress.advance(bar, len(said))
 
@@ -57,3 +60,15 @@ def _show_learnings(client: ReflexioClient, console: Console) -> None:
         for rule in client.get_user_playbooks(user_id=user).user_playbooks:
             table.add_row(user, "playbook", f"{rule.trigger}: {rule.content}", rule.source_span)
     console.print(table)
+
+
+def _show_gathered(client: ReflexioClient, console: Console) -> None:
+    client.run_playbook_aggregation(agent_version=VERSION, wait_for_response=True)
+    table = Table(title="Gathered from several users, and waiting for a person", title_justify="left", show_lines=True)
+    for column, style in (("users", "cyan"), ("what", "green"), ("who taught it", "")):
+        table.add_column(column, style=style)
+    for item in client.get_review_queue().items:
+        rule, taught = item.agent_playbook, [each.user_id or "" for each in item.evidence]
+        table.add_row(str(item.support), f"{rule.trigger}: {rule.content}", ", ".join(taught))
+    console.print(table)
+    console.print("[bold]reflexio review[/bold] approves or rejects it; until then it reaches no prompt.")

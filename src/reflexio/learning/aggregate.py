@@ -6,7 +6,7 @@ own.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -92,14 +92,14 @@ class Centres:
         return None if found is None else self.numbers[int(places[found])]
 
 
-def middles(clusters: Mapping[int, Sequence[Member]], vector_of: Callable[[int], Vectors]) -> dict[int, bytes]:
+def middles(members: Sequence[Member], vectors: Vectors, numbers: Mapping[int, int]) -> dict[int, bytes]:
     """The mean of each cluster in half precision, as it is stored."""
-    labels = np.repeat(np.arange(len(clusters)), [len(members) for members in clusters.values()])
-    if not len(labels):
+    if not members:
         return {}
-    rows = np.stack([vector_of(each.id) for members in clusters.values() for each in members])
-    means, _ = centroids(rows, labels)
-    return {number: mean.astype(np.float16).tobytes() for number, mean in zip(clusters, means, strict=True)}
+    which = sorted({numbers[each.id] for each in members})
+    place = {number: at for at, number in enumerate(which)}
+    means, _ = centroids(vectors, np.array([place[numbers[each.id]] for each in members], np.int64))
+    return {number: mean.astype(np.float16).tobytes() for number, mean in zip(which, means, strict=True)}
 
 
 def unit(rows: Vectors) -> Vectors:

@@ -94,9 +94,7 @@ class Gathering:
 
         def compute() -> tuple[Layout, dict[int, list[Member]], dict[int, bytes]]:
             layout = grouped(members, vectors, pool.clusters, wanted)
-            clusters = inside(members, layout.numbers)
-            place = {each.id: at for at, each in enumerate(members)}
-            return layout, clusters, middles(clusters, lambda number: vectors[place[number]])
+            return layout, inside(members, layout.numbers), middles(members, vectors, layout.numbers)
 
         layout, clusters, centres = await asyncio.to_thread(compute)
 
@@ -123,8 +121,9 @@ class Gathering:
         joined = inside(new, numbers)
         touched = {number: [*held.get(number, []), *members] for number, members in joined.items()}
         everyone = [each for members in touched.values() for each in members]
-        rows = dict(zip((each.id for each in everyone), await vectors_of(everyone, self.embedder, alive), strict=True))
-        now = {each.number: each for each in _clusters(touched, middles(touched, rows.__getitem__), known)}
+        rows = await vectors_of(everyone, self.embedder, alive)
+        centres = middles(everyone, rows, {**{each.id: each.cluster for each in everyone}, **numbers})
+        now = {each.number: each for each in _clusters(touched, centres, known)}
         least = self.settings.min_cluster_size
 
         def put(tx: Tx) -> list[int]:

@@ -53,10 +53,8 @@ def test_an_empty_pool_has_an_empty_layout() -> None:
 
 
 def test_a_new_playbook_is_held_against_the_middles() -> None:
-    clusters = {1: [member(1), member(2)], 2: [member(3)]}
-    vectors = dict(zip((1, 2, 3), rows(ASK, ASK, REFUND), strict=True))
-    means = middles(clusters, vectors.__getitem__)
-    centres = Centres.of([Cluster(n, size=len(clusters[n]), centre=means[n]) for n in clusters], 3)
+    means = middles([member(1), member(2), member(3)], rows(ASK, ASK, REFUND), {1: 1, 2: 1, 3: 2})
+    centres = Centres.of([Cluster(1, size=2, centre=means[1]), Cluster(2, size=1, centre=means[2])], 3)
     assert centres.nearest(rows((0.9, 0.1, 0), (0, 0, 1)), SIMILARITY) == [1, None]
     assert centres.next_best(rows(ASK)[0], SIMILARITY, {1}) is None
     assert centres.next_best(rows(ASK)[0], -1.0, {1}) == 2

@@ -16,11 +16,11 @@ def gathered(*said: str | tuple[str, str], before: str = "", known: str = "") ->
         Learning(Kind.USER_PLAYBOOK, content, id=number, trigger=trigger)
         for number, (content, trigger) in enumerate(pairs, start=1)
     )
-    return Gathered("x", members, len(members), *_rules(before), tuple(_rules(known)) if known else ())
+    return Gathered("x", members, len(members), _rule(before), tuple(filter(None, [_rule(known)])))
 
 
-def _rules(content: str) -> list[Learning | None]:
-    return [Learning(Kind.AGENT_PLAYBOOK, content, trigger=TRIGGER) if content else None]
+def _rule(content: str) -> Learning | None:
+    return Learning(Kind.AGENT_PLAYBOOK, content, trigger=TRIGGER) if content else None
 
 
 def made(*said: str | tuple[str, str], **more: str) -> Rule:
