@@ -102,6 +102,12 @@ def _written_back(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def test_aggregating(http: httpx.Client) -> None:
+    answer = http.post("/api/run_playbook_aggregation", json={"agent_version": "agent-v0", "playbook_name": "playbook"})
+    told = "Processed 0 user playbooks, found 0 clusters, generated 0 agent playbooks"
+    assert (answer.json()["success"], answer.json()["message"]) == (True, told)
+
+
 @pytest.mark.usefixtures("published")
 def test_reading(http: httpx.Client) -> None:
     asked = {"user_id": "ann", "start_time": None, "end_time": None, "top_k": 30}
