@@ -5,13 +5,14 @@ Without a command it goes through the queue in a terminal, and lists it where no
 
 import getpass
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reflexio.client.sync import ReflexioClient
-from reflexio.models.playbook import AgentPlaybook
-from reflexio.models.review import ReviewItem, ReviewResponse, Testimony
+if TYPE_CHECKING:
+    from reflexio.client.sync import ReflexioClient
+    from reflexio.models.playbook import AgentPlaybook
+    from reflexio.models.review import ReviewItem, ReviewResponse, Testimony
 
 app = typer.Typer(help="Agent playbooks that wait for a person: list, show, approve, reject, edit, undo.")
 
@@ -25,7 +26,10 @@ Reviewer = Annotated[str, typer.Option(help="Who decides; it is kept (the name y
 KEYS = "[a]pprove  [r]eject  [e]dit and approve  [s]kip  [q]uit"
 
 
-def _connect(url: str) -> ReflexioClient:
+def _connect(url: str) -> "ReflexioClient":
+    # Here, because a server that starts needs no client.
+    from reflexio.client.sync import ReflexioClient
+
     return ReflexioClient(url_endpoint=url)
 
 
@@ -125,7 +129,7 @@ def undo(numbers: Ids, reason: Reason = "", reviewer: Reviewer = "", url: Url = 
         _say(client.undo_review(numbers, reviewer=_who(reviewer), reason=reason))
 
 
-def _queue(client: ReflexioClient, agent_version: str | None, playbook_name: str | None) -> list[ReviewItem]:
+def _queue(client: "ReflexioClient", agent_version: str | None, playbook_name: str | None) -> "list[ReviewItem]":
     items: list[ReviewItem] = []
     cursor = None
     while True:
@@ -136,7 +140,7 @@ def _queue(client: ReflexioClient, agent_version: str | None, playbook_name: str
             return items
 
 
-def _list(items: list[ReviewItem]) -> None:
+def _list(items: "list[ReviewItem]") -> None:
     for item in items:
         playbook = item.agent_playbook
         marks = [f"{item.support} users"] + [f"{len(item.disagreement)} disagree"] * bool(item.disagreement)
@@ -146,7 +150,7 @@ def _list(items: list[ReviewItem]) -> None:
         typer.echo("Nothing waits for a decision.")
 
 
-def _walk(client: ReflexioClient, items: list[ReviewItem], reviewer: str) -> None:
+def _walk(client: "ReflexioClient", items: "list[ReviewItem]", reviewer: str) -> None:
     """One after the other; what was decided is decided even if the rest is left for later."""
     for place, item in enumerate(items, start=1):
         typer.echo(f"\n── {place} of {len(items)} ──\n{told(item)}\n")
@@ -155,7 +159,7 @@ def _walk(client: ReflexioClient, items: list[ReviewItem], reviewer: str) -> Non
     typer.echo("Nothing waits for a decision." if not items else "That was all.")
 
 
-def _decided(client: ReflexioClient, playbook: AgentPlaybook, reviewer: str) -> bool:
+def _decided(client: "ReflexioClient", playbook: "AgentPlaybook", reviewer: str) -> bool:
     """False to stop here."""
     number = playbook.agent_playbook_id
     match typer.prompt(KEYS, default="s", show_default=False).strip().lower()[:1]:
@@ -175,11 +179,11 @@ def _decided(client: ReflexioClient, playbook: AgentPlaybook, reviewer: str) -> 
     return True
 
 
-def _edited(playbook: AgentPlaybook) -> str:
+def _edited(playbook: "AgentPlaybook") -> str:
     return str(typer.prompt("Say it so", default=playbook.content)).strip()
 
 
-def _say(done: ReviewResponse) -> None:
+def _say(done: "ReviewResponse") -> None:
     typer.echo(done.msg)
     if done.retired_ids:
         typer.echo(f"Retired: {', '.join(map(str, done.retired_ids))}")
@@ -187,12 +191,12 @@ def _say(done: ReviewResponse) -> None:
         typer.echo(f"Stands again: {', '.join(map(str, done.restored_ids))}")
 
 
-def _line(playbook: AgentPlaybook) -> str:
+def _line(playbook: "AgentPlaybook") -> str:
     said = f"{playbook.trigger}: {playbook.content}" if playbook.trigger else playbook.content
     return " ".join(said.split())
 
 
-def told(item: ReviewItem) -> str:
+def told(item: "ReviewItem") -> str:
     """All that speaks for and against a playbook, in lines."""
     playbook = item.agent_playbook
     lines = [
@@ -212,6 +216,6 @@ def told(item: ReviewItem) -> str:
     return "\n".join(lines)
 
 
-def _testimony(each: Testimony) -> str:
+def _testimony(each: "Testimony") -> str:
     said = " ".join((each.source_span or each.content).split())
     return f"{each.user_id or 'somebody'}: {said}"

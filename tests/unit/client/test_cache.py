@@ -84,3 +84,15 @@ def test_only_so_many_are_kept(kept: Cache, monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(5):
         put(kept, question=str(number))
     assert [look(kept, question=str(number)) is not None for number in range(5)] == [False, False, True, True, True]
+
+
+def test_a_topic_that_the_server_is_changing_is_not_kept(kept: Cache, ticks: Ticks) -> None:
+    put(kept)
+    put(kept, "agent_playbooks")
+    kept.doubt("profiles")
+    put(kept)
+    assert look(kept) is None
+    assert look(kept, "agent_playbooks") is not None
+    ticks.now = 600
+    put(kept)
+    assert look(kept) is not None

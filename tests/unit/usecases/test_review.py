@@ -1,0 +1,131 @@
+"""Decisions about playbooks: what they replace, how they are taken back, and which can no longer be made."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reflexio.errors import Conflict, NotFound
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.playbook import UpdateAgentPlaybookRequest
+from reflexio.models.review import GetReviewQueueRequest, ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
+from reflexio.models.status import PlaybookStatus, Status
+from reflexio.ports.clock import SystemClock
+from reflexio.ports.storage import Store
+from reflexio.storage.sqlite import open_sqlite
+from reflexio.usecases import review
+from reflexio.usecases.queue import queue
+
+CLOCK = SystemClock()
+PENDING, APPROVED, REJECTED = PlaybookStatus.PENDING, PlaybookStatus.APPROVED, PlaybookStatus.REJECTED
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    database = open_sqlite(tmp_path / "reflexio.db")
+    yield database.of("org")
+    await database.close()
+
+
+async def add(store: Store, content: str, decision: PlaybookStatus = PENDING, *replaces: int, **more: Any) -> int:
+    row = Learning(Kind.AGENT_PLAYBOOK, content, review=decision, details={"replaces": list(replaces)})
+    (number,) = await store.write(lambda tx: tx.learnings.add([replace(row, **more)]))
+    return number
+
+
+async def row(store: Store, number: int) -> Learning:
+    return (await store.read(lambda tx: tx.learnings.many([number])))[number]
+
+
+async def decide(store: Store, decision: PlaybookStatus, *numbers: int) -> ReviewResponse:
+    asked = ReviewAgentPlaybooksRequest(agent_playbook_ids=list(numbers), playbook_status=decision, reviewer="eve")
+    return await review.decide_many(store, CLOCK, asked)
+
+
+async def undo(store: Store, *numbers: int) -> ReviewResponse:
+    return await review.undo(store, CLOCK, UndoReviewRequest(agent_playbook_ids=list(numbers)))
+
+
+async def test_approving_a_successor_retires_what_it_replaces_and_undo_restores_it(store: Store) -> None:
+    old = await add(store, "Old", APPROVED)
+    new = await add(store, "New", PENDING, old)
+    assert (await decide(store, APPROVED, new)).retired_ids == [old]
+    gone = await row(store, old)
+    assert (gone.status, gone.review, gone.details["superseded_by"]) == (Status.SUPERSEDED, APPROVED, str(new))
+    assert (await undo(store, new)).restored_ids == [old]
+    back = await row(store, old)
+    assert (back.status, back.review, "superseded_by" in back.details) == (Status.CURRENT, APPROVED, False)
+    assert (await row(store, new)).review is PENDING
+
+
+async def test_rejecting_a_successor_leaves_what_stands(store: Store) -> None:
+    old = await add(store, "Old", APPROVED)
+    new = await add(store, "New", PENDING, old)
+    assert (await decide(store, REJECTED, new)).retired_ids == []
+    assert (await row(store, old)).status is Status.CURRENT
+
+
+async def test_each_undo_goes_back_one_decision(store: Store) -> None:
+    number = await add(store, "One")
+    await decide(store, REJECTED, number)
+    await decide(store, APPROVED, number)
+    await undo(store, number)
+    assert (await row(store, number)).review is REJECTED
+    await decide(store, PENDING, number)
+    await undo(store, number)
+    await undo(store, number)
+    assert (await row(store, number)).review is PENDING
+    with pytest.raises(Conflict, match="no decision"):
+        await undo(store, number)
+
+
+async def test_undo_takes_back_the_edit_that_came_with_the_decision_and_no_other(store: Store) -> None:
+    number = await add(store, "Vague", trigger="now")
+
+    async def edit(**changes: Any) -> None:
+        await review.edit(store, CLOCK, UpdateAgentPlaybookRequest(agent_playbook_id=number, **changes))
+
+    await edit(trigger="then")
+    await edit(content="Exact", playbook_status=APPROVED)
+    await undo(store, number)
+    found = await row(store, number)
+    assert (found.content, found.trigger, found.review) == ("Vague", "then", PENDING)
+
+
+async def test_what_was_replaced_cannot_be_decided_about(store: Store) -> None:
+    old = await add(store, "Old", APPROVED)
+    new = await add(store, "New", PENDING, old)
+    await decide(store, APPROVED, new)
+    with pytest.raises(Conflict, match=f"replaced by {new}"):
+        await decide(store, REJECTED, old)
+
+
+async def test_one_mistake_in_a_list_changes_nothing(store: Store) -> None:
+    one = await add(store, "One")
+    with pytest.raises(NotFound):
+        await decide(store, APPROVED, one, 999)
+    assert (await row(store, one)).review is PENDING
+
+
+async def test_the_queue_shows_the_lines_that_change(store: Store) -> None:
+    old = await add(store, "Ask.", APPROVED, trigger="A parcel is missing")
+    new = await add(store, "Ask twice.", PENDING, old, trigger="A parcel is missing")
+    found = await queue(store, "m", GetReviewQueueRequest())
+    (item,) = found.items
+    assert (found.pending_count, item.agent_playbook.agent_playbook_id) == (1, new)
+    assert item.difference == "- content: Ask.\n+ content: Ask twice."
+    assert [each.content for each in item.replaces] == ["Ask."]
+
+
+async def test_the_queue_comes_page_by_page(store: Store) -> None:
+    for number in range(5):
+        await add(store, f"Rule {number}", created_at=number)
+    seen, cursor = [], None
+    while True:
+        page = await queue(store, "m", GetReviewQueueRequest(limit=2, cursor=cursor))
+        seen += [each.agent_playbook.content for each in page.items]
+        if (cursor := page.next_cursor) is None:
+            break
+    assert seen == [f"Rule {number}" for number in (4, 3, 2, 1, 0)]
