@@ -37,11 +37,18 @@ def is_outgrown(pool: Pool, count: int, model: str, similarity: float | None) ->
     return is_other or not pool.similarity or count >= GROWTH * pool.grouped
 
 
-def grouped(members: Sequence[Member], vectors: Vectors, last: int, similarity: float | None) -> Layout:
-    """`similarity` is what somebody decided; else the corpus decides."""
+def grouped(
+    members: Sequence[Member], vectors: Vectors, last: int, similarity: float | None, strangers: float = 0.0
+) -> Layout:
+    """`similarity` is what somebody decided; else the corpus decides, knowing how alike its embedder holds
+    `strangers`."""
     if not members:
         return Layout({}, similarity or 0.0, last)
-    made = group(vectors, similarity=similarity, opposed=lambda one, other: against(members[one], members[other]))
+
+    def is_opposed(one: int, other: int) -> bool:
+        return against(members[one], members[other])
+
+    made = group(vectors, similarity=similarity, opposed=is_opposed, strangers=strangers)
     labels = made.labels.tolist()
     names, last = _named(members, labels, last)
     numbers = {each.id: names[label] for each, label in zip(members, labels, strict=True)}

@@ -29,12 +29,15 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import Cluster, LearningFilter, Member, Pool, Store, Tx
 from reflexio.ports.work import Json
+from reflexio.retrieval.exam import examine
 from reflexio.retrieval.walk import every
 
 BATCH = 64
 NEW = (0,)
 MOST_TRIES = 3
 """Clusters that one new playbook is held against, when it contradicts the nearest."""
+MOST_ALIKE = 0.95
+"""An embedder that holds all texts as alike as that tells nothing apart."""
 Alive = Callable[[], Awaitable[object]]
 
 
@@ -91,9 +94,10 @@ class Gathering:
         members = await self.store.read(self._members)
         vectors = await vectors_of(members, self.embedder, alive)
         wanted = self.settings.clustering_similarity
+        strangers = 0.0 if wanted else min(MOST_ALIKE, max(0.0, (await examine(self.embedder)).mean))
 
         def compute() -> tuple[Layout, dict[int, list[Member]], dict[int, bytes]]:
-            layout = grouped(members, vectors, pool.clusters, wanted)
+            layout = grouped(members, vectors, pool.clusters, wanted, strangers)
             return layout, inside(members, layout.numbers), middles(members, vectors, layout.numbers)
 
         layout, clusters, centres = await asyncio.to_thread(compute)

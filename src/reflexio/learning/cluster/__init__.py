@@ -1,7 +1,7 @@
 """Which playbooks are about one matter: by their vectors, at a cosine that is chosen from the corpus.
 
-One vector a playbook, of its trigger alone: two users who teach different things about one trigger belong side by
-side, and what they advise is compared by words (`learning.opposition`), because vectors hardly tell yes from no.
+One vector a playbook. Whether two contradict each other is told by words (`learning.opposition`), because vectors
+hardly tell yes from no.
 """
 
 from collections.abc import Callable
