@@ -5,6 +5,7 @@ Without a command it goes through the queue in a terminal, and lists it where no
 
 import getpass
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -211,9 +212,13 @@ def told(item: "ReviewItem") -> str:
         *(f"  - {_testimony(each)}" for each in item.disagreement),
         *([f"Replaces {', '.join(map(str, playbook.replaces))}:", item.difference] if item.replaces else []),
         *(["History:"] if item.history else []),
-        *(f"  {each.op} {each.actor} {each.to_status} {each.reason}".rstrip() for each in item.history),
+        *(f"  {_moment(each.at)} {each.op} {each.actor} {each.to_status} {each.reason}" for each in item.history),
     ]
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _moment(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _testimony(each: "Testimony") -> str:

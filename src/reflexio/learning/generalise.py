@@ -61,8 +61,8 @@ class Writing:
         query = QueryVector(self.school.embedder.name, tuple(centre.tolist()))
         seen = {"shown": [each.id for each in shown], "fingerprint": fingerprint(members)}
         gathered, is_rejected = await self.store.read(lambda tx: self._gathered(tx, shown, len(members), query))
-        if is_rejected:
-            return {**seen, "is_rejected": True}
+        if is_rejected or len(gathered.members) < len(shown):
+            return {**seen, "is_unasked": True}
         made = await self.school.learner.generalise(gathered, self.config)
         await account(self.store, made.spend, self.school.clock, OPERATION)
         return {**seen, "rule": RULE.dump_python(made.rule) if made.rule else None}
@@ -80,7 +80,7 @@ class Writing:
         members = tuple(rows[each.id] for each in shown if each.id in rows)
         where = LearningFilter(Kind.AGENT_PLAYBOOK, agent_version=self.agent_version, name=self.name, reviews=OPEN)
         own = {row.id for row in made}
-        hits = search(ArmsOf(tx, where), Question(members[0].text, query, top_k=MOST_KNOWN + len(own))).hits
+        hits = search(ArmsOf(tx, where), Question(shown[0].content, query, top_k=MOST_KNOWN + len(own))).hits
         near = tx.learnings.many([hit.id for hit in hits if hit.id not in own])
         known = tuple(near[hit.id] for hit in hits if hit.id in near)[:MOST_KNOWN]
         return Gathered(self.name, members, count, before, known), _is_rejected(made, count)
@@ -92,16 +92,17 @@ class Writing:
         )
         return list(tx.learnings.page(where, Page(MOST_WINDOWS)).rows)
 
-    def keep(self, tx: Tx, answer: Json) -> list[int]:
-        """Stores what came of it; tells the number of the new agent playbook, if there is one.
+    def keep(self, tx: Tx, answer: Json) -> Json:
+        """Stores what came of it; tells the `numbers` of new agent playbooks, and whether the answer `is_stale`.
 
         A member that went while the learner read it takes the answer with it: the cluster has changed again.
         """
         members = self._members(tx)
-        if answer.get("is_gone") or set(answer["shown"]) - {each.id for each in members}:
+        is_stale = bool(set(answer.get("shown", ())) - {each.id for each in members})
+        if answer.get("is_gone") or is_stale:
             shrunk = dataclasses.replace(self._state(tx), size=len(members), written="")
             tx.pools.note(self.agent_version, self.name, shrunk)
-            return []
+            return {"numbers": [], "is_stale": is_stale}
         now = self.school.clock.now()
         rule = RULE.validate_python(answer["rule"]) if answer.get("rule") else None
         made = [row for row in self._made(tx) if row.review in OPEN]
@@ -118,7 +119,7 @@ class Writing:
         written = {"playbook_id": number, "written": answer["fingerprint"]}
         clean = dataclasses.replace(self._state(tx), failed="", attempts=0, error="", size=len(members))
         tx.pools.note(self.agent_version, self.name, dataclasses.replace(clean, **written))
-        return [number] if is_news else []
+        return {"numbers": [number] if is_news else [], "is_stale": False}
 
     def fail(self, tx: Tx, error: ProviderError) -> None:
         """The learner failed. The cluster is still one that changed, and tried again. Outages are no fault of its."""

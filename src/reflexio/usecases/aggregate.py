@@ -190,7 +190,7 @@ class Aggregations:
         return changes
 
     async def _one(self, steps: Steps, run: Run, writing: Writing) -> bool:
-        """One cluster. False when its learner failed: it is visible, and tried again."""
+        """One cluster. False when its learner failed, or a member left meanwhile: then it is tried again."""
         store, label = writing.store, _label(writing.name, writing.number)
         careful = patient(steps, label, store, self.classroom.clock, OPERATION, self.pause)
         try:
@@ -202,20 +202,17 @@ class Aggregations:
             return False
         now = self.classroom.clock.now()
 
-        def keep(tx: Tx) -> list[int]:
-            numbers = writing.keep(tx, answer)
-            operations.done(tx, run.operation_id, label, now, stats={"total_generated": len(numbers)})
-            return numbers
+        def keep(tx: Tx) -> Json:
+            made = writing.keep(tx, answer)
+            operations.done(tx, run.operation_id, label, now, stats={"total_generated": len(made["numbers"])})
+            return made
 
-        async def kept() -> Json:
-            return {"numbers": await store.write(keep)}
-
-        made = (await steps(f"{label}/keep", kept))["numbers"]
-        if made:
-            await steps(f"{label}/tell", lambda: self._tell(store, made))
-        if not answer.get("is_gone") and not answer.get("is_rejected"):
+        made = await steps(f"{label}/keep", lambda: store.write(keep))
+        if made["numbers"]:
+            await steps(f"{label}/tell", lambda: self._tell(store, made["numbers"]))
+        if not answer.get("is_gone") and not answer.get("is_unasked"):
             await self.classroom.resume(store)
-        return True
+        return not made["is_stale"]
 
     async def _tell(self, store: Store, numbers: Sequence[int]) -> Json:
         for tell in self.written:

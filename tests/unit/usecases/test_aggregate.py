@@ -315,7 +315,8 @@ async def test_what_was_erased_while_a_model_read_it_is_not_written(house: House
     house.writer.generalise = erasing  # type: ignore[method-assign, assignment]
     await house.run()
     assert await house.made() == []
-    await house.run()
+    house.clock.at += 600
+    await house.look()
     (made,) = await house.made()
     assert [each["user_playbook_id"] for each in made.details["source_windows"]] == ids[1:]
 
