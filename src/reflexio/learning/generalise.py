@@ -5,6 +5,7 @@ and what a person has approved stays as it is.
 """
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -57,7 +58,7 @@ class Writing:
         vectors = await vectors_of(members, self.school.embedder)
         centre = unit(vectors.sum(axis=0, keepdims=True))[0]
         clearest = [members[place] for place in np.argsort(-(vectors @ centre), kind="stable")]
-        shown = list({each.content.strip().lower(): each for each in reversed(clearest)}.values())[::-1][:MOST_READ]
+        shown = _telling(clearest)[:MOST_READ]
         query = QueryVector(self.school.embedder.name, tuple(centre.tolist()))
         seen = {"shown": [each.id for each in shown], "fingerprint": fingerprint(members)}
         gathered, is_rejected = await self.store.read(lambda tx: self._gathered(tx, shown, len(members), query))
@@ -185,6 +186,18 @@ def _prove(tx: Tx, made: Sequence[Learning], evidence: Json, now: int) -> int:
     for row in [each for each in made if each.review is PlaybookStatus.PENDING][:1]:
         tx.learnings.replace(dataclasses.replace(row, details={**row.details, **evidence}, modified_at=now))
     return made[0].id if made else 0
+
+
+def _telling(members: Sequence[Member]) -> list[Member]:
+    """Each advice once, and once more from another user: what two say in the same words is no secret of one."""
+    users: defaultdict[str, set[str]] = defaultdict(set)
+    kept = []
+    for each in members:
+        said = users[each.content.strip().lower()]
+        if len(said) < 2 and each.user_id not in said:
+            said.add(each.user_id)
+            kept.append(each)
+    return kept
 
 
 def _is_rejected(made: Sequence[Learning], count: int) -> bool:

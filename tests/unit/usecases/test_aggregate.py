@@ -120,6 +120,14 @@ async def test_a_learner_that_finds_it_said_already_leaves_what_stands(house: Ho
     assert len(house.writer.read) == 2, "and is not asked again"
 
 
+async def test_the_learner_reads_each_advice_twice_at_the_most_and_of_two_users(house: House) -> None:
+    await house.teach(*[PARCEL] * 4)
+    await house.run()
+    (read,) = house.writer.read
+    assert [each.content for each in read.members] == [PARCEL] * 2
+    assert len({each.user_id for each in read.members}) == 2
+
+
 async def test_the_learner_is_shown_what_stands_near(house: House) -> None:
     await house.teach(*[PARCEL] * 3)
     await house.run()
