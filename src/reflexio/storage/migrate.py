@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, text
 
 from reflexio.errors import StorageCorrupt, StorageNewer
+from reflexio.storage.schema import WITH_WORDS, metadata
+from reflexio.storage.search.words import Words
 
 REVISIONS = ("0001",)
 """All schema versions, oldest first; the last one is today's. A test compares them with the migration files."""
@@ -13,6 +15,9 @@ REVISIONS = ("0001",)
 def migrate(connection: Connection, path: str) -> None:
     found = _revision(connection, path)
     if found == REVISIONS[-1]:
+        return
+    if found is None and connection.dialect.name == "sqlite":
+        _make(connection)
         return
     if found is not None and found not in REVISIONS:
         raise StorageNewer(path=path, found=found, known=REVISIONS[-1])
@@ -26,6 +31,21 @@ def _revision(connection: Connection, path: str) -> str | None:
     if tables:
         raise StorageCorrupt(path=path)
     return None
+
+
+def _make(connection: Connection) -> None:
+    """A new database as all migrations together would make it, without what they cost. A test compares the two."""
+    metadata.create_all(connection)
+    for entity in WITH_WORDS:
+        Words(entity).create(connection)
+    versions = Table(
+        "alembic_version",
+        MetaData(),
+        Column("version_num", String(32), nullable=False),
+        PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+    )
+    versions.create(connection)
+    connection.execute(versions.insert().values(version_num=REVISIONS[-1]))
 
 
 def _upgrade(connection: Connection) -> None:

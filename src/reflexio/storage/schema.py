@@ -24,6 +24,8 @@ from sqlalchemy import (
 from sqlalchemy import text as sql
 
 metadata = MetaData()
+WITH_WORDS = ("learning", "interaction")
+"""What is found by words: beside each, tables that their search makes itself."""
 
 # SQLite counts up by itself only in an INTEGER PRIMARY KEY.
 Id = BigInteger().with_variant(Integer(), "sqlite")
