@@ -1,16 +1,15 @@
 """Small things kept under a key: the configuration and the receipts of idempotent calls."""
 
 from sqlalchemy import Connection, Insert, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.ports.storage import Receipt
 from reflexio.storage.hot import Hot
 from reflexio.storage.schema import configs, receipts
-from reflexio.storage.upsert import put
+from reflexio.storage.upsert import insert_for, put
 
 
 def _once(dialect: str) -> Insert:
-    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    insert = insert_for(dialect)
     return insert(receipts).on_conflict_do_nothing()
 
 

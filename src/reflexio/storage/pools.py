@@ -18,7 +18,6 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.models.learning import Kind
 from reflexio.models.status import Status
@@ -26,7 +25,7 @@ from reflexio.ports.storage import Cluster, Member, Pool
 from reflexio.storage.hot import Hot
 from reflexio.storage.paging import in_parts
 from reflexio.storage.schema import clusters, learnings, pools, vectors
-from reflexio.storage.upsert import put
+from reflexio.storage.upsert import insert_for, put
 
 FIELDS = list(Pool.__dataclass_fields__)
 COLUMNS = [pools.c[name] for name in FIELDS]
@@ -35,7 +34,7 @@ STATES = [clusters.c[name] for name in STATE]
 
 
 def _mark(dialect: str) -> Insert:
-    statement = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(pools)
+    statement = insert_for(dialect)(pools)
     new = statement.excluded
     since = case((pools.c.fresh > literal_column("0"), pools.c.fresh_since), else_=new.fresh_since)
     return statement.on_conflict_do_update(

@@ -1,11 +1,11 @@
 """What learning costs, added up by day, operation and model."""
 
 from sqlalchemy import Connection, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.models.learned import Spend
 from reflexio.models.usage import Spent
 from reflexio.storage.schema import spend
+from reflexio.storage.upsert import insert_for
 
 COUNTS = ("calls", "input_tokens", "output_tokens")
 
@@ -16,7 +16,7 @@ class SqlSpending:
         self._org = org_id
 
     def add(self, day: str, operation: str, cost: Spend) -> None:
-        insert = postgresql.insert if self._connection.dialect.name == "postgresql" else sqlite.insert
+        insert = insert_for(self._connection.dialect.name)
         statement = insert(spend)
         row = {"org_id": self._org, "day": day, "operation": operation, "model": cost.model}
         row |= {name: getattr(cost, name) for name in COUNTS}

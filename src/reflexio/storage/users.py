@@ -1,15 +1,15 @@
 """Users: how far each one's turns have been learned."""
 
 from sqlalchemy import ColumnElement, Connection, Insert, case, delete, exists, literal_column, select, tuple_, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.ports.storage import Waiting
 from reflexio.storage.hot import Hot
 from reflexio.storage.schema import interactions, users
+from reflexio.storage.upsert import insert_for
 
 
 def _mark(dialect: str) -> Insert:
-    statement = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(users)
+    statement = insert_for(dialect)(users)
     new = statement.excluded
     waiting = case((users.c.unlearned_since > literal_column("0"), users.c.unlearned_since), else_=new.unlearned_since)
     return statement.on_conflict_do_update(
