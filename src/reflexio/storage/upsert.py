@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
 
-def insert_for(dialect: str) -> Callable[[Table], Any]:
+
+def insert_for(dialect: str) -> "Callable[[Table], Insert]":
     """An INSERT that knows conflicts. Only the dialect in use is loaded: the other one takes time at each start."""
-    insert: Callable[[Table], Any] = import_module(f"sqlalchemy.dialects.{dialect}").insert
+    insert: Callable[[Table], Insert] = import_module(f"sqlalchemy.dialects.{dialect}").insert
     return insert
 
 
