@@ -32,6 +32,7 @@ ROOMS = {
     "configuration": "Configuration and state",
     "operations": "Operations",
     "review": "Review",
+    "optimisation": "Optimisation",
 }
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}
 HUGE = 10**12

@@ -11,6 +11,7 @@ ReflexioError
 │  ├─ ProviderRefused      the operator: key or bill
 │  ├─ ProviderUnavailable  nobody: wait, it is tried again
 │  └─ UnreadableAnswer     nobody: the model's answer cannot be used, it is asked again
+├─ AssistantFailed         the operator: the assistant that playbooks are tried with
 ├─ StorageUnavailable      the operator: the database
 │  ├─ StorageNewer         written by a newer Reflexio
 │  ├─ StorageCorrupt       damaged file
@@ -110,6 +111,13 @@ class ProviderUnavailable(ProviderError):
 
 class UnreadableAnswer(ProviderError):
     """The model's answer cannot be used; it is asked again later."""
+
+
+class AssistantFailed(ReflexioError):
+    """The assistant that playbooks are tried with gave no answer that can be used."""
+
+    def __str__(self) -> str:
+        return self.detail or super().__str__()
 
 
 class StorageUnavailable(ReflexioError):

@@ -1,9 +1,11 @@
 """The process: a handful of REFLEXIO_* variables, read here and nowhere else."""
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +45,8 @@ class Settings:
     `default`), max_body_bytes, rate_limits ("600/minute,publish_interaction=60/minute"; none unless set),
     cors_origins (comma separated; none unless set), agent_version (of publishes that name none), log_level,
     embedder ("local", or "openai:text-embedding-3-small" with OPENAI_API_KEY and OPENAI_BASE_URL).
-    model (as "openai:gpt-5-mini"; the learner without a model unless set), concurrency (windows side by side).
+    model (as "openai:gpt-5-mini"; the learner without a model unless set), concurrency (windows side by side),
+    scripts (folder that assistant scripts must be in; on a server that only this machine reaches, anywhere).
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -62,6 +65,7 @@ class Settings:
     concurrency: int = 8
     anthropic_api_key: str = field(default="", metadata={"variable": "ANTHROPIC_API_KEY"}, repr=False)
     google_api_key: str = field(default="", metadata={"variable": "GOOGLE_API_KEY"}, repr=False)
+    scripts: Path | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -81,6 +85,18 @@ class Settings:
         return {name: key for name, key in keys.items() if key.api_key or key.base_url}
 
 
+@lru_cache(maxsize=1024)
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    name = host.strip("[]").lower()
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
 def variable(setting: "Field[Any]") -> str:
     """The environment variable of a setting; providers' keys keep the names that people have set already."""
     return str(setting.metadata.get("variable", f"REFLEXIO_{setting.name.upper()}"))
@@ -88,7 +104,7 @@ def variable(setting: "Field[Any]") -> str:
 
 def _parse(name: str, text: str) -> object:
     match name:
-        case "data":
+        case "data" | "scripts":
             return Path(text).expanduser()
         case "port":
             return _number(name, text, most=LAST_PORT)

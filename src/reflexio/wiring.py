@@ -5,26 +5,35 @@ import hashlib
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.sole import Sole
 from reflexio.errors import StorageTaken
 from reflexio.learning.workflow import School
-from reflexio.models.config import APIKeyConfig, Config
+from reflexio.models.config import APIKeyConfig, Config, PlaybookOptimizerConfig
+from reflexio.ports.assistant import Assistant
+from reflexio.ports.chat import Chat
 from reflexio.ports.clock import Clock, SystemClock
+from reflexio.ports.critic import Critic
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
 from reflexio.providers.chat.resolve import Key
 from reflexio.retrieval.meaning import Meaning
-from reflexio.settings import Settings
+from reflexio.settings import Settings, is_loopback
 from reflexio.usecases.aggregate import Aggregations
 from reflexio.usecases.embed import Traffic, keep_embedding
 from reflexio.usecases.gather import Gatherer
 from reflexio.usecases.learn import Classroom
+from reflexio.usecases.optimise import Optimiser
+from reflexio.usecases.optimise_due import Optimising
+from reflexio.usecases.optimise_run import Runs
 from reflexio.usecases.rerun import Reruns
+
+T = TypeVar("T")
 
 log = logging.getLogger("reflexio")
 
@@ -46,13 +55,15 @@ class Reflexio:
     classroom: Classroom
     reruns: Reruns
     aggregations: Aggregations
+    optimiser: Optimiser
+    optimising: Optimising
     traffic: Traffic = field(default_factory=Traffic)
     _works: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def start(self) -> None:
         """Begins the work that goes on beside the calls."""
-        for work in (self._tidy_hourly, self._warm, self._embed, self._learn, self._gather):
+        for work in (self._tidy_hourly, self._warm, self._embed, self._learn, self._gather, self._optimise):
             self._tasks.append(asyncio.create_task(_kept_up(work)))
 
     async def _warm(self) -> None:
@@ -76,6 +87,10 @@ class Reflexio:
     async def _gather(self) -> None:
         await self._works.wait()
         await Gatherer(self.aggregations).keep_gathering(self.traffic.lull)
+
+    async def _optimise(self) -> None:
+        await self._works.wait()
+        await self.optimising.keep_optimising()
 
     async def _take_over(self) -> None:
         """Two servers may share a folder: one of them learns, and when it is gone the other one does."""
@@ -143,18 +158,24 @@ def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
 
 def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[Config], School]:
     """Who learns for an organisation: the model that it or the server names, else the learner without one."""
-    known: dict[str, Learner] = {}
+    learner = _kept(settings, lambda config: choose_learner(settings, config, embedder))
+    return lambda config: School(learner(config), embedder, clock)
 
-    def school(config: Config) -> School:
-        # A learner keeps its connections; another configuration of models or keys makes another one.
-        models = f"{config.llm_config!r} {provider_keys(settings, config)!r} {model_name(settings, config)}"
+
+def _kept(settings: Settings, make: Callable[[Config], T]) -> Callable[[Config], T]:
+    """Models keep their connections; another configuration of models or keys makes another one."""
+    known: dict[str, T] = {}
+
+    def find(config: Config) -> T:
+        writer = config.playbook_optimizer_config.reflection_model
+        models = f"{config.llm_config!r} {provider_keys(settings, config)!r} {model_name(settings, config)} {writer}"
         secret = "".join(key.api_key for key in provider_keys(settings, config).values())
         which = hashlib.sha256(f"{models} {secret}".encode()).hexdigest()
         if which not in known:
-            known[which] = choose_learner(settings, config, embedder)
-        return School(known[which], embedder, clock)
+            known[which] = make(config)
+        return known[which]
 
-    return school
+    return find
 
 
 def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Learner:
@@ -164,10 +185,35 @@ def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Le
 
         return LocalLearner(embedder)
     from reflexio.learners.llm.learner import LlmLearner
+
+    return LlmLearner(choose_chat(settings, config, name))
+
+
+def choose_chat(settings: Settings, config: Config, name: str) -> Chat:
     from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, resolve
 
     wanted = config.llm_config.generation_timeout_seconds if config.llm_config else None
-    return LlmLearner(resolve(name, keys=provider_keys(settings, config), timeout=wanted or TIMEOUT_SECONDS))
+    return resolve(name, keys=provider_keys(settings, config), timeout=wanted or TIMEOUT_SECONDS)
+
+
+def choose_critic(settings: Settings, config: Config) -> Critic | None:
+    """Who judges rollouts and finds better words; nobody without a model."""
+    name = model_name(settings, config)
+    if not name:
+        return None
+    from reflexio.learners.llm.critic import LlmCritic
+
+    judge = choose_chat(settings, config, name)
+    writer = config.playbook_optimizer_config.reflection_model
+    return LlmCritic(judge, choose_chat(settings, config, writer) if writer else judge)
+
+
+def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
+    from reflexio.providers.assistants.resolve import resolve
+
+    # Who may configure a server that others reach could otherwise run any program on it.
+    anywhere = Path("/") if is_loopback(settings.host) else None
+    return resolve(config, scripts=settings.scripts or anywhere)
 
 
 def model_name(settings: Settings, config: Config) -> str:
@@ -204,4 +250,13 @@ async def build(
     reruns.register()
     aggregations = Aggregations(classroom)
     aggregations.register()
-    return Reflexio(settings, database, time, chosen, Meaning(chosen), working, classroom, reruns, aggregations)
+    optimiser = Optimiser(
+        classroom,
+        lambda config: choose_assistant(settings, config),
+        _kept(settings, lambda config: choose_critic(settings, config)),
+    )
+    Runs(optimiser).register()
+    optimising = Optimising(optimiser)
+    aggregations.written.append(optimising.written)
+    parts = classroom, reruns, aggregations, optimiser, optimising
+    return Reflexio(settings, database, time, chosen, Meaning(chosen), working, *parts)

@@ -13,6 +13,7 @@ from tests.bench import (
     learning,
     lessons,
     local_learner,
+    optimisation,
     retrieval_quality,
     searching,
 )
@@ -31,6 +32,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "agents": agents.agents,
     "lessons": lessons.lessons,
     "lessons-postgres": lessons.in_postgres,
+    "optimisation": optimisation.optimisation,
     "searching-100k": lambda: searching.searching(100_000),
     "searching-1m": lambda: searching.searching(1_000_000),
 }

@@ -1,4 +1,4 @@
-"""The command line: `reflexio serve`, `reflexio keys …`, `reflexio demo`."""
+"""The command line: `reflexio serve`, `reflexio keys …`, `reflexio optimise …`, `reflexio demo`."""
 
 import sys
 

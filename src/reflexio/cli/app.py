@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reflexio.cli import keys, review
+from reflexio.cli import keys, optimise, review
 from reflexio.settings import Settings
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.add_typer(keys.app, name="keys")
 app.add_typer(review.app, name="review")
+app.add_typer(optimise.app, name="optimise")
 
 
 def _with(**given: Any) -> Settings:

@@ -13,6 +13,7 @@ from reflexio.models.interaction import Interaction, InteractionData, Request
 from reflexio.models.learned import Spend
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.operation import Operation, Outcome
+from reflexio.models.optimisation import PlaybookOptimizationEvent, PlaybookOptimizationJob, TargetKind
 from reflexio.models.paging import Listing, Page
 from reflexio.models.stall import Stall
 from reflexio.models.status import PlaybookStatus, Status
@@ -262,6 +263,31 @@ class Unembedded:
     row_id: int
     user_id: str
     text: str
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A wording that an optimisation tried. `place` counts from the incumbent, which is 0."""
+
+    place: int
+    content: str
+    parents: tuple[int, ...] = ()
+    score: float | None = None
+    is_winner: bool = False
+    created_at: int = 0
+    id: int = 0
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """How the wording of a place did in a scene with turns of this user. `document` has no words of theirs in it."""
+
+    place: int
+    scene: str
+    user_id: str
+    document: dict[str, Any] = field(default_factory=dict)
+    created_at: int = 0
+    id: int = 0
 
 
 class Requests(Protocol):
@@ -545,6 +571,56 @@ class Spending(Protocol):
         ...
 
 
+class Optimisations(Protocol):
+    """Searches for better wording. What is kept of one twice, as after a crash, is there once."""
+
+    def add(self, job: PlaybookOptimizationJob) -> PlaybookOptimizationJob:
+        """The job with its number."""
+        ...
+
+    def get(self, job_id: int) -> PlaybookOptimizationJob | None: ...
+
+    def put(self, job: PlaybookOptimizationJob) -> None:
+        """The one of the same number becomes this one."""
+        ...
+
+    def page(self, page: Page) -> Listing[PlaybookOptimizationJob]:
+        """Newest first."""
+        ...
+
+    def of_target(self, kind: TargetKind, target_id: int, limit: int) -> list[PlaybookOptimizationJob]:
+        """The newest ones of a playbook, newest first."""
+        ...
+
+    def unfinished(self) -> list[PlaybookOptimizationJob]:
+        """Oldest first."""
+        ...
+
+    def trim(self, keep: int) -> int:
+        """Removes all but the newest jobs that have ended, with everything of theirs."""
+        ...
+
+    def keep_wordings(self, job_id: int, wordings: Sequence[Wording]) -> None: ...
+
+    def wordings(self, job_id: int) -> list[Wording]: ...
+
+    def keep_evaluations(self, job_id: int, evaluations: Sequence[Evaluated]) -> None: ...
+
+    def evaluations(self, job_id: int) -> list[Evaluated]:
+        """In the order they were made."""
+        ...
+
+    def keep_events(self, job_id: int, events: Sequence[PlaybookOptimizationEvent]) -> None:
+        """`event_id` is its number within the job."""
+        ...
+
+    def events(self, job_id: int) -> list[PlaybookOptimizationEvent]: ...
+
+    def forget_user(self, user_id: str) -> None:
+        """What was tried with turns of this user is gone."""
+        ...
+
+
 class Tx(Protocol):
     """One transaction of one organisation: no statement reaches beyond it."""
 
@@ -570,6 +646,8 @@ class Tx(Protocol):
     def operations(self) -> Operations: ...
     @property
     def spending(self) -> Spending: ...
+    @property
+    def optimisations(self) -> Optimisations: ...
 
 
 class Keys(Protocol):
@@ -657,6 +735,10 @@ class Database(Protocol):
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         """Pools of all organisations in which something is new or to be tried again, in the order of their names."""
+        ...
+
+    async def configured(self) -> list[str]:
+        """Organisations that have stored a configuration."""
         ...
 
     async def forget_receipts(self, before: int) -> int:

@@ -19,6 +19,7 @@ from reflexio.server.routes import (
     interactions,
     learnings,
     operations,
+    optimisation,
     outcomes,
     review,
     searching,
@@ -28,7 +29,19 @@ from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
-ROUTES = (health, interactions, learnings, outcomes, operations, generation, aggregation, review, searching, settings)
+ROUTES = (
+    health,
+    interactions,
+    learnings,
+    outcomes,
+    operations,
+    generation,
+    aggregation,
+    review,
+    optimisation,
+    searching,
+    settings,
+)
 
 
 def _install(app: FastAPI, house: Reflexio) -> None:

@@ -1,33 +1,21 @@
 """Who is calling. A bearer token names an organisation; without any key only this machine is served."""
 
 import hmac
-import ipaddress
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
 from reflexio.errors import NotAuthorised
 from reflexio.ports.storage import Database
+from reflexio.settings import is_loopback
 from reflexio.usecases.keys import DEFAULT_ORG, digest
 
 REMEMBERED_FOR = 2.0
 """Seconds that a look at the keys is trusted: a new or revoked key counts after at most that long."""
 MOST_REMEMBERED = 10_000
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
-
-
-@lru_cache(maxsize=1024)
-def is_loopback(host: str) -> bool:
-    name = host.strip("[]").lower()
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def is_local(peer: str, headers: Headers) -> bool:

@@ -29,6 +29,10 @@ class SqlConfigs:
         put(self._connection, configs, {"org_id": self._org, "document": document, "updated_at": now})
 
 
+def configured(connection: Connection) -> list[str]:
+    return list(connection.execute(select(configs.c.org_id).order_by(configs.c.org_id)).scalars())
+
+
 class SqlReceipts:
     def __init__(self, connection: Connection, org_id: str) -> None:
         self._connection = connection

@@ -400,3 +400,70 @@ spend = Table(
     Column("input_tokens", BigInteger, nullable=False, server_default="0"),
     Column("output_tokens", BigInteger, nullable=False, server_default="0"),
 )
+
+# Searches for better wording. `document` holds all that is only shown.
+optimisation_jobs = Table(
+    "optimisation_jobs",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("target_kind", Text, nullable=False),
+    Column("target_id", BigInteger, nullable=False),
+    text("status"),
+    Column("document", Json),
+    seconds("created_at"),
+    Index("optimisation_jobs_by_time", "org_id", "created_at", "id"),
+    Index("optimisation_jobs_of_target", "org_id", "target_kind", "target_id", "id"),
+    Index(
+        "optimisation_jobs_unfinished",
+        "org_id",
+        "id",
+        sqlite_where=sql("status IN ('pending', 'running')"),
+        postgresql_where=sql("status IN ('pending', 'running')"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+optimisation_candidates = Table(
+    "optimisation_candidates",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("job_id", BigInteger, nullable=False),
+    Column("place", Integer, nullable=False),
+    text("content"),
+    Column("parents", Json),
+    Column("score", Float),
+    flag("is_winner"),
+    seconds("created_at"),
+    UniqueConstraint("org_id", "job_id", "place", name="optimisation_candidates_once"),
+)
+
+# A wording in a source window, tried once. What users said is not copied: it is read from the turns, while they are.
+optimisation_evaluations = Table(
+    "optimisation_evaluations",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("job_id", BigInteger, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("scene", Text, nullable=False),
+    text("user_id"),
+    Column("document", Json),
+    seconds("created_at"),
+    UniqueConstraint("org_id", "job_id", "place", "scene", name="optimisation_evaluations_once"),
+    Index("optimisation_evaluations_of_user", "org_id", "user_id"),
+)
+
+optimisation_events = Table(
+    "optimisation_events",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    org(),
+    Column("job_id", BigInteger, nullable=False),
+    Column("number", Integer, nullable=False),
+    text("type"),
+    Column("payload", Json),
+    seconds("created_at"),
+    UniqueConstraint("org_id", "job_id", "number", name="optimisation_events_once"),
+)

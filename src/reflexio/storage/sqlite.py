@@ -15,7 +15,7 @@ from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageReadOnly
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
-from reflexio.storage.documents import forget_receipts
+from reflexio.storage.documents import configured, forget_receipts
 from reflexio.storage.faults import explained
 from reflexio.storage.jobs import SqlJournal
 from reflexio.storage.keys import SqlKeys
@@ -123,6 +123,9 @@ class SqliteDatabase:
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         return await self.read(lambda connection: pools_with_news(connection, limit, after))
+
+    async def configured(self) -> list[str]:
+        return await self.read(configured)
 
     async def forget_receipts(self, before: int) -> int:
         return await self.write(lambda connection: forget_receipts(connection, before))

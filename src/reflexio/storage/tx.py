@@ -8,6 +8,7 @@ from reflexio.storage.documents import SqlConfigs, SqlReceipts
 from reflexio.storage.interactions import SqlInteractions
 from reflexio.storage.learnings import SqlLearnings
 from reflexio.storage.operations import SqlOperations
+from reflexio.storage.optimisations import SqlOptimisations
 from reflexio.storage.pools import SqlPools
 from reflexio.storage.requests import SqlRequests
 from reflexio.storage.search.shelves import Shelves
@@ -66,3 +67,7 @@ class SqlTx:
     @cached_property
     def spending(self) -> SqlSpending:
         return SqlSpending(self._connection, self._org)
+
+    @cached_property
+    def optimisations(self) -> SqlOptimisations:
+        return SqlOptimisations(self._connection, self._org)

@@ -64,6 +64,7 @@ async def user(
         tx.users.remove(user_id)
         tx.windows.forget(user_id)
         tx.operations.forget_user(user_id)
+        tx.optimisations.forget_user(user_id)
         return counts, withdrawn
 
     counts, withdrawn = await store.write(forget)

@@ -1,6 +1,7 @@
 """Spend: what learning costs, and whether today's budget allows more. Days are UTC."""
 
 from datetime import UTC, datetime, timedelta
+from math import inf
 
 from reflexio.models.config import Config
 from reflexio.models.learned import Spend
@@ -23,8 +24,13 @@ def today(tx: Tx, now: int) -> Spend:
 
 def allowed(tx: Tx, config: Config, now: int) -> bool:
     """Whether another call may be made. The last call of a day may go beyond the budget, as its cost shows after it."""
+    return left(tx, config, now) > 0
+
+
+def left(tx: Tx, config: Config, now: int) -> float:
+    """Tokens that today's budget still has; without a budget there is no end to them."""
     budget = config.daily_token_budget
-    return budget is None or tokens(today(tx, now)) < budget
+    return inf if budget is None else budget - tokens(today(tx, now))
 
 
 def tokens(spend: Spend) -> int:

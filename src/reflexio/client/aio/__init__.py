@@ -4,6 +4,7 @@ from reflexio.client.aio.generation import GenerationCalls
 from reflexio.client.aio.interactions import InteractionCalls
 from reflexio.client.aio.learnings import LearningCalls
 from reflexio.client.aio.operations import OperationCalls
+from reflexio.client.aio.optimisation import OptimisationCalls
 from reflexio.client.aio.outcomes import OutcomeCalls
 from reflexio.client.aio.reviewing import ReviewCalls
 from reflexio.client.aio.searching import SearchCalls
@@ -20,6 +21,7 @@ class AsyncReflexioClient(
     SearchCalls,
     SettingCalls,
     GenerationCalls,
+    OptimisationCalls,
     OperationCalls,
     ReviewCalls,
 ):

@@ -5,6 +5,7 @@ from reflexio.client.sync.generation import GenerationCalls
 from reflexio.client.sync.interactions import InteractionCalls
 from reflexio.client.sync.learnings import LearningCalls
 from reflexio.client.sync.operations import OperationCalls
+from reflexio.client.sync.optimisation import OptimisationCalls
 from reflexio.client.sync.outcomes import OutcomeCalls
 from reflexio.client.sync.reviewing import ReviewCalls
 from reflexio.client.sync.searching import SearchCalls
@@ -21,6 +22,7 @@ class ReflexioClient(
     SearchCalls,
     SettingCalls,
     GenerationCalls,
+    OptimisationCalls,
     OperationCalls,
     ReviewCalls,
 ):

@@ -1,4 +1,4 @@
-"""Requests, interactions, learnings, vectors, keys, configuration, operations, jobs, stalls, spend."""
+"""Requests, interactions, learnings, vectors, keys, configuration, operations, jobs, stalls, spend, optimisations."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -326,6 +326,74 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("org_id", "key"),
     )
     op.create_index("windows_of_user", "windows", ["org_id", "user_id", "created_at"], unique=False)
+    _optimisations()
     if op.get_bind().dialect.name == "sqlite":
         for entity in ("learning", "interaction"):
             Words(entity).create(op.get_bind())
+
+
+def _optimisations() -> None:
+    op.create_table(
+        "optimisation_candidates",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.BigInteger(), nullable=False),
+        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("content", sa.Text(), server_default="", nullable=False),
+        sa.Column("parents", Json(), nullable=True),
+        sa.Column("score", sa.Float(), nullable=True),
+        sa.Column("is_winner", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("org_id", "job_id", "place", name="optimisation_candidates_once"),
+    )
+    op.create_table(
+        "optimisation_evaluations",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.BigInteger(), nullable=False),
+        sa.Column("place", sa.Integer(), nullable=False),
+        sa.Column("scene", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("document", Json(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("org_id", "job_id", "place", "scene", name="optimisation_evaluations_once"),
+    )
+    op.create_index("optimisation_evaluations_of_user", "optimisation_evaluations", ["org_id", "user_id"], unique=False)
+    op.create_table(
+        "optimisation_events",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.BigInteger(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("type", sa.Text(), server_default="", nullable=False),
+        sa.Column("payload", Json(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("org_id", "job_id", "number", name="optimisation_events_once"),
+    )
+    op.create_table(
+        "optimisation_jobs",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("target_kind", sa.Text(), nullable=False),
+        sa.Column("target_id", sa.BigInteger(), nullable=False),
+        sa.Column("status", sa.Text(), server_default="", nullable=False),
+        sa.Column("document", Json(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("optimisation_jobs_by_time", "optimisation_jobs", ["org_id", "created_at", "id"], unique=False)
+    op.create_index(
+        "optimisation_jobs_of_target", "optimisation_jobs", ["org_id", "target_kind", "target_id", "id"], unique=False
+    )
+    op.create_index(
+        "optimisation_jobs_unfinished",
+        "optimisation_jobs",
+        ["org_id", "id"],
+        unique=False,
+        sqlite_where=sa.text("status IN ('pending', 'running')"),
+        postgresql_where=sa.text("status IN ('pending', 'running')"),
+    )

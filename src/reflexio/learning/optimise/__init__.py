@@ -1,0 +1,1 @@
+"""The search for better wording of a playbook, against the real assistant: which windows, what happened, who won."""

@@ -1,0 +1,196 @@
+"""Playbook optimisation on the wire: a job, the wordings it tried, how each did, and what was decided."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reflexio.models.rollout import Verdict
+from reflexio.models.shape import Answered, RowId, Sent
+
+TargetKind = Literal["agent_playbook", "user_playbook"]
+JobStatus = Literal["pending", "running", "completed", "skipped", "failed"]
+StartedBy = Literal["hand", "aggregation", "schedule"]
+UNFINISHED: tuple[JobStatus, ...] = ("pending", "running")
+
+
+class OptimizationEstimate(Answered):
+    """What a run can cost at most. A failed call to the assistant and an unreadable answer are asked again."""
+
+    train_windows: int = 0
+    validation_windows: int = 0
+    evaluations: int = 0
+    assistant_calls: int = 0
+    judge_calls: int = 0
+    reflection_calls: int = 0
+    assistant_retries_per_call: int = 0
+
+
+class PlaybookOptimizationJob(Answered):
+    """One search for better wording, and what came of it."""
+
+    job_id: int = 0
+    optimizer_kind: Literal["gepa"] = "gepa"
+    target_kind: TargetKind
+    target_id: int
+    status: JobStatus = "pending"
+    started_by: StartedBy = "hand"
+    decision_reason: str = ""
+    seed: int = 0
+    incumbent_content: str = ""
+    winner_content: str | None = None
+    best_candidate_id: int | None = None
+    best_score: float | None = None
+    successor_target_id: int | None = None
+    estimate: OptimizationEstimate = OptimizationEstimate()
+    metric_calls: int = 0
+    max_metric_calls: int = 0
+    evaluations: int = 0
+    aborted_evaluations: int = 0
+    assistant_calls: int = 0
+    judge_calls: int = 0
+    reflection_calls: int = 0
+    accounted_questions: int = 0
+    fingerprint: str = ""
+    created_at: int = 0
+    updated_at: int = 0
+    completed_at: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status not in UNFINISHED
+
+    def changed(self, **values: Any) -> Self:
+        return self.model_copy(update=values)
+
+    def ended(self, status: JobStatus, reason: str, now: int, **values: Any) -> Self:
+        return self.changed(status=status, decision_reason=reason, completed_at=now, updated_at=now, **values)
+
+
+class PlaybookOptimizationCandidate(Answered):
+    """A wording that was tried. The first one of a job is the incumbent."""
+
+    candidate_id: int = 0
+    job_id: int = 0
+    candidate_index: int = 0
+    content: str
+    parent_candidate_ids: list[int] = []
+    aggregate_score: float | None = None
+    is_winner: bool = False
+    created_at: int = 0
+
+
+class RolloutMessage(Answered):
+    """A line of a rollout. Words of a user that were deleted since are not there."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+
+
+class OptimizationFeedback(Answered):
+    """What the judge found that a rewriter can act on."""
+
+    failure_modes: list[str] = []
+    regressions: list[str] = []
+    winning_behaviors: list[str] = []
+    missing_instructions: list[str] = []
+    recommended_mutations: list[str] = []
+
+
+class PlaybookOptimizationEvaluation(Answered):
+    """A wording and the incumbent in the same source window, and how the judge compares them."""
+
+    evaluation_id: int = 0
+    job_id: int = 0
+    candidate_id: int = 0
+    target_kind: TargetKind = "agent_playbook"
+    target_id: int = 0
+    user_id: str = ""
+    scenario_user_playbook_id: int | None = None
+    source_interaction_ids: list[int] = []
+    is_validation: bool = False
+    score: float = 0.0
+    verdict: Verdict = "tie"
+    likert: Annotated[int, Field(ge=0, le=5)] = 0
+    rationale: str = ""
+    feedback: OptimizationFeedback = OptimizationFeedback()
+    error: str | None = None
+    incumbent_rollout: list[RolloutMessage] = []
+    candidate_rollout: list[RolloutMessage] = []
+    created_at: int = 0
+
+
+class PlaybookOptimizationEvent(Answered):
+    """Something that happened in a run, in the words of the search."""
+
+    event_id: int = 0
+    job_id: int = 0
+    event_type: str
+    payload: dict[str, Any] = {}
+    created_at: int = 0
+
+
+class RunPlaybookOptimizationRequest(Sent):
+    """Which playbook. `dry_run` only tells what it can cost."""
+
+    agent_playbook_id: RowId | None = None
+    user_playbook_id: RowId | None = None
+    dry_run: bool = False
+    seed: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if (self.agent_playbook_id is None) == (self.user_playbook_id is None):
+            raise ValueError("give agent_playbook_id or user_playbook_id, one of them")
+        return self
+
+    @property
+    def target_kind(self) -> TargetKind:
+        return "agent_playbook" if self.agent_playbook_id is not None else "user_playbook"
+
+    @property
+    def target_id(self) -> int:
+        return self.agent_playbook_id or self.user_playbook_id or 0
+
+
+class RunPlaybookOptimizationResponse(Answered):
+    """The job that was begun, or the reason that there is nothing to do; after a dry run only what it can cost."""
+
+    success: bool = True
+    msg: str | None = None
+    job_id: int | None = None
+    status: JobStatus = "pending"
+    job: PlaybookOptimizationJob | None = None
+    estimate: OptimizationEstimate | None = None
+
+
+class GetPlaybookOptimizationsResponse(Answered):
+    """Jobs, newest first."""
+
+    success: bool = True
+    jobs: list[PlaybookOptimizationJob] = []
+    msg: str | None = None
+    next_cursor: str | None = None
+
+
+class GetPlaybookOptimizationResponse(Answered):
+    """One job with all that it tried."""
+
+    success: bool = True
+    job: PlaybookOptimizationJob
+    candidates: list[PlaybookOptimizationCandidate] = []
+    evaluations: list[PlaybookOptimizationEvaluation] = []
+    events: list[PlaybookOptimizationEvent] = []
+
+
+class CancelPlaybookOptimizationRequest(Sent):
+    """Which job."""
+
+    job_id: RowId
+
+
+class CancelPlaybookOptimizationResponse(Answered):
+    """Whether there was something to stop."""
+
+    success: bool = True
+    msg: str | None = None
+    job: PlaybookOptimizationJob | None = None

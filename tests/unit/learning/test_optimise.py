@@ -1,0 +1,291 @@
+"""The pure parts of a search for better wording: which windows, what it can cost, who won, and the thread beside it."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from reflexio.learning.optimise.adopt import decide
+from reflexio.learning.optimise.conduct import Ask, Halt, conduct
+from reflexio.learning.optimise.cost import minibatch, most_trials
+from reflexio.learning.optimise.judge import aborted, settle
+from reflexio.learning.optimise.together import together
+from reflexio.learning.optimise.windows import Source, Sources, scene, split, too_few
+from reflexio.models.config import PlaybookOptimizerConfig
+from reflexio.models.interaction import Interaction
+from reflexio.models.rollout import Comparison, Judgement, Message, Rollout, Scene, Trial
+
+CONFIG = PlaybookOptimizerConfig()
+
+
+def source(number: int) -> Source:
+    return Source(number, "ann", (number,), (number,))
+
+
+def sources(count: int) -> tuple[Source, ...]:
+    return tuple(source(number) for number in range(1, count + 1))
+
+
+def turn(number: int, role: str, content: str, **more: Any) -> Interaction:
+    known = {"interaction_id": number, "user_id": "ann", "request_id": "r", "created_at": 1}
+    return Interaction.model_validate({**known, "role": role, "content": content, **more})
+
+
+# Windows
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "train", "held_out"),
+    [
+        (1, 2, [1], [1]),
+        (2, 2, [2], [1]),
+        (3, 2, [3], [1, 2]),
+        (6, 2, [3, 4, 5, 6], [1, 2]),
+        (6, 4, [5, 6], [1, 2, 3, 4]),
+    ],
+)
+def test_the_first_windows_are_held_out_and_one_at_least_is_left_to_search_with(
+    count: int, most: int, train: list[int], held_out: list[int]
+) -> None:
+    made = split(sources(count), PlaybookOptimizerConfig(max_validation_windows=most))
+    assert [each.user_playbook_id for each in made.train] == train
+    assert [each.user_playbook_id for each in made.validation] == held_out
+
+
+@pytest.mark.parametrize(
+    ("count", "least", "enough"),
+    [(0, 1, False), (1, 1, True), (1, 2, False), (2, 2, False), (3, 2, True), (9, 3, False)],
+)
+def test_too_few_windows_are_told(count: int, least: int, enough: bool) -> None:
+    told = too_few(Sources(sources(count)), PlaybookOptimizerConfig(min_commit_windows=least))
+    assert (told == "") is enough
+
+
+def window(*said: str, cited: int) -> Scene | None:
+    turns = {
+        number: turn(number, "Agent" if number % 2 == 0 else "User", words)
+        for number, words in enumerate(said, start=1)
+    }
+    return scene(Source(7, "ann", (cited,), tuple(turns)), turns, "a lesson", 2)
+
+
+def test_the_turn_before_the_lesson_is_answered_anew_and_all_before_it_is_told() -> None:
+    made = window("one", "1", "two", "2", "three", "3", "four", cited=7)
+    assert made is not None
+    assert [each.content for each in made.history] == ["one", "1", "two", "2"]
+    assert [each.content for each in made.script] == ["three", "four"]
+    assert (made.turns, made.questions, made.lesson) == ((5, 7), 2, "a lesson")
+
+
+def test_a_lesson_at_the_beginning_is_played_from_there() -> None:
+    made = window("one", "1", "two", "2", "three", cited=1)
+    assert made is not None
+    assert ([each.content for each in made.script], made.history) == (["one", "two"], ())
+
+
+def test_a_lesson_that_cites_the_agent_alone_is_played_too() -> None:
+    made = window("one", "1", "two", cited=2)
+    assert made is not None
+    assert made.questions == 2
+
+
+def test_actions_count_as_words_and_silence_does_not() -> None:
+    turns = {
+        1: turn(1, "User", "", user_action="click", user_action_description="clicked Refund"),
+        2: turn(2, "system", "Be kind."),
+        3: turn(3, "User", "   "),
+        4: turn(4, "User", "Thanks"),
+    }
+    made = scene(Source(7, "ann", (1,), (1, 2, 3, 4)), turns, "", 4)
+    assert made is not None
+    assert made.script == (Message("user", "clicked Refund"), Message("system", "Be kind."), Message("user", "Thanks"))
+    assert Rollout(("a", "b")).played(made)[1] == Message("assistant", "a")
+
+
+def test_a_window_that_lost_a_turn_is_not_played() -> None:
+    assert scene(Source(7, "ann", (1,), (1, 2)), {1: turn(1, "User", "x")}, "", 4) is None
+
+
+# Cost
+
+
+@pytest.mark.parametrize(("size", "train", "shown"), [(2, 1, 1), (2, 5, 2), (3, 2, 2)])
+def test_a_reflection_is_never_shown_the_same_window_twice(size: int, train: int, shown: int) -> None:
+    assert minibatch(PlaybookOptimizerConfig(reflection_minibatch_size=size), train) == shown
+
+
+@pytest.mark.parametrize(
+    ("settings", "batch", "held_out", "most"),
+    [
+        ({}, 1, 2, 15),
+        ({}, 2, 2, 15),
+        ({"max_metric_calls": 2}, 1, 2, 0),
+        ({"max_metric_calls": 3}, 1, 2, 3),
+        ({"max_metric_calls": 1_000_000_000}, 2, 2, 666_666_668),
+        ({"max_metric_calls": 100}, 2, 6, 101),
+        ({"max_metric_calls": 100, "use_merge": False}, 2, 6, 82),
+    ],
+)
+def test_the_most_that_can_be_tried(settings: dict[str, Any], batch: int, held_out: int, most: int) -> None:
+    assert most_trials(PlaybookOptimizerConfig(**settings), batch, held_out) == most
+
+
+# The judge
+
+
+def opinion(verdict: Any, score: float, likert: int, **more: Any) -> Comparison:
+    return Comparison(verdict, score, likert, **more)
+
+
+def test_two_opinions_that_agree_are_one() -> None:
+    made = settle(opinion("second", 0.9, 5), opinion("first", 0.2, 2))
+    assert (made.verdict, made.likert) == ("candidate", 4)
+    assert made.score == pytest.approx(0.85)
+
+
+def test_two_opinions_that_contradict_each_other_are_a_tie() -> None:
+    made = settle(opinion("second", 1.0, 5), opinion("second", 1.0, 5))
+    assert (made.verdict, made.score, made.likert) == ("tie", 0.5, 3)
+
+
+def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie() -> None:
+    assert settle(opinion("second", 0.8, 4), opinion("tie", 0.5, 3)).verdict == "tie"
+
+
+def test_feedback_is_turned_to_the_candidate() -> None:
+    incumbent_first = opinion("first", 0.1, 1, worse_in_second=("rude",), better_in_second=("short",))
+    candidate_first = opinion("second", 0.9, 5, worse_in_first=("rude", "vague"), missing_instructions=("greet",))
+    made = settle(incumbent_first, candidate_first)
+    assert (made.verdict, made.feedback.regressions) == ("incumbent", ("rude", "vague"))
+    assert (made.feedback.winning_behaviors, made.feedback.missing_instructions) == (("short",), ("greet",))
+
+
+# The decision
+
+
+def tried(content: str, key: str, judgement: Judgement) -> Trial:
+    where = Scene(key, "ann", 1, (1,), (), ())
+    error = judgement.rationale if judgement.verdict == "aborted" else ""
+    return Trial(content, where, Rollout(), Rollout(), judgement, error)
+
+
+def clear(score: float = 0.9) -> Judgement:
+    return Judgement("candidate", score, 5)
+
+
+BOTH = frozenset({"a", "b"})
+
+
+def decided(*trials: Trial) -> tuple[str, bool]:
+    made = decide(trials, BOTH, CONFIG)
+    return made.best, made.adopted
+
+
+def test_the_best_wording_on_the_held_out_windows_wins() -> None:
+    good = [tried("good", each, clear(0.8)) for each in BOTH]
+    better = [tried("better", each, clear(0.9)) for each in BOTH]
+    assert decided(*good, *better) == ("better", True)
+
+
+def test_what_was_not_tried_in_all_held_out_windows_cannot_win() -> None:
+    assert decided(tried("half", "a", clear(1.0)), tried("other", "c", clear(1.0))) == ("", False)
+
+
+def test_one_clear_win_is_too_few() -> None:
+    tie = Judgement("tie", 0.7, 3)
+    assert decided(tried("x", "a", clear(1.0)), tried("x", "b", tie)) == ("x", False)
+
+
+def test_a_wording_that_passes_goes_before_one_with_a_better_mean_that_does_not() -> None:
+    steady = [tried("steady", each, clear(0.8)) for each in BOTH]
+    brilliant = [tried("brilliant", "a", clear(1.0)), tried("brilliant", "b", Judgement("candidate", 0.74, 3))]
+    assert decided(*brilliant, *steady) == ("steady", True)
+
+
+def test_a_failed_trial_cannot_prove_anything() -> None:
+    made = decide([tried("x", "a", clear(1.0)), tried("x", "b", aborted("lost"))], BOTH, CONFIG)
+    assert not made.adopted
+    assert "lost" in made.reason
+
+
+# The thread beside
+
+
+async def test_what_the_thread_asks_for_is_done_by_its_caller() -> None:
+    here = threading.get_ident()
+
+    async def double(number: int) -> int:
+        assert threading.get_ident() == here
+        return 2 * number
+
+    def work(ask: Ask) -> list[int]:
+        assert threading.get_ident() != here
+        return [ask(lambda number=number: double(number)) for number in range(3)]  # type: ignore[misc]
+
+    assert await conduct(work) == [0, 2, 4]
+
+
+async def test_what_fails_for_the_thread_ends_it_and_is_raised_here() -> None:
+    ended = threading.Event()
+
+    async def fail() -> None:
+        raise LookupError("no")
+
+    def work(ask: Ask) -> None:
+        try:
+            ask(fail)
+        except Exception:  # noqa: BLE001  as a library would
+            pytest.fail("it went on")
+        except Halt:
+            ended.set()
+            raise
+
+    with pytest.raises(LookupError, match="no"):
+        await conduct(work)
+    assert await asyncio.to_thread(ended.wait, 5)
+
+
+async def test_a_caller_who_is_stopped_takes_the_thread_along() -> None:
+    reached, ended = asyncio.Event(), threading.Event()
+
+    async def stand_still() -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    def work(ask: Ask) -> None:
+        try:
+            ask(stand_still)
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(conduct(work))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(ended.wait, 5)
+
+
+async def test_an_error_of_the_thread_itself_is_raised() -> None:
+    def work(_: Ask) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await conduct(work)
+
+
+async def test_when_one_fails_the_others_are_finished_first() -> None:
+    finished: list[int] = []
+
+    async def act(number: int) -> int:
+        await asyncio.sleep(0)
+        if number == 1:
+            raise LookupError("one")
+        await asyncio.sleep(0)
+        finished.append(number)
+        return number
+
+    with pytest.raises(LookupError, match="one"):
+        await together(map(act, range(3)))
+    assert finished == [0, 2]

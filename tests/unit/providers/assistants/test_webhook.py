@@ -1,0 +1,193 @@
+"""The assistant behind a webhook: what is sent, what is taken for an answer, and where it never goes."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from threading import Event
+from typing import Any
+
+import pytest
+
+from reflexio.errors import AssistantFailed
+from reflexio.models.rollout import Guidance, Message
+from reflexio.providers.assistants import addresses as looked_up
+from reflexio.providers.assistants.addresses import is_refused
+from reflexio.providers.assistants.exchange import MOST_BYTES, Patience
+from reflexio.providers.assistants.webhook import WebhookAssistant
+from tests.webhook import Raw, Respond, Webhook, webhook
+
+SAID = [Message("system", "Be kind."), Message("user", "Where is my parcel? 😀 ü")]
+GUIDANCE = Guidance(12, "Ask the neighbours.", "A parcel is missing")
+
+
+@asynccontextmanager
+async def calling(respond: Respond, **more: Any) -> AsyncIterator[tuple[WebhookAssistant, Webhook]]:
+    with webhook(respond) as hook:
+        assistant = WebhookAssistant(hook.url, **more)
+        yield assistant, hook
+        await assistant.aclose()
+
+
+def patience(pauses: list[float], retries: int = 3, seconds: float = 5.0) -> Patience:
+    async def sleep(pause: float) -> None:
+        pauses.append(pause)
+
+    return Patience(seconds, retries, 0.5, sleep)
+
+
+async def test_payload_and_reply_are_exactly_those_of_the_contract() -> None:
+    async with calling(lambda sent: {"content": "With number 12.", "tokens": 3}) as (assistant, hook):
+        assert await assistant.answer(SAID, GUIDANCE) == "With number 12."
+    (sent,) = hook.requests
+    assert sent == {
+        "messages": [{"role": each.role, "content": each.content} for each in SAID],
+        "playbooks": [{"id": 12, "content": "Ask the neighbours.", "trigger": "A parcel is missing"}],
+    }
+    assert hook.headers[0]["content-type"] == "application/json"
+    assert "authorization" not in hook.headers[0]
+
+
+async def test_the_authorization_header_is_sent_as_it_is() -> None:
+    async with calling(lambda sent: {"content": ""}, auth_header="Token  abc==") as (assistant, hook):
+        assert await assistant.answer(SAID, GUIDANCE) == ""
+    assert hook.headers[0]["authorization"] == "Token  abc=="
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+async def test_what_may_pass_is_tried_again_after_growing_pauses(status: int) -> None:
+    pauses: list[float] = []
+    left = [Raw(status)] * 2
+
+    def respond(_: dict[str, Any]) -> dict[str, Any] | Raw:
+        return left.pop() if left else {"content": "back"}
+
+    async with calling(respond, patience=patience(pauses)) as (assistant, hook):
+        assert await assistant.answer(SAID, GUIDANCE) == "back"
+    assert (pauses, len(hook.requests)) == ([0.5, 1.0], 3)
+
+
+async def test_after_the_last_try_it_has_failed() -> None:
+    pauses: list[float] = []
+    async with calling(lambda _: Raw(502), patience=patience(pauses)) as (assistant, hook):
+        with pytest.raises(AssistantFailed, match="HTTP 502"):
+            await assistant.answer(SAID, GUIDANCE)
+    assert (pauses, len(hook.requests)) == ([0.5, 1.0, 2.0], 4)
+
+
+REFUSED: dict[str, tuple[Raw, str]] = {
+    "not found": (Raw(404), "HTTP 404"),
+    "redirect": (Raw(307, headers={"Location": "http://127.0.0.1:9/"}), "redirects"),
+    "no JSON": (Raw(body=b"hello"), "did not answer with JSON"),
+    "nothing": (Raw(), "nothing came back"),
+    "a list": (Raw(body=b'["content"]'), 'no text under "content"'),
+    "a number": (Raw(body=b'{"content": 1}'), 'no text under "content"'),
+    "null": (Raw(body=b'{"content": null}'), 'no text under "content"'),
+    "too long": (Raw(body=b'{"content": "' + b"x" * MOST_BYTES + b'"}'), "longer than"),
+    "too deep": (Raw(body=b"[" * 200_000), "did not answer with JSON"),
+    "not UTF-8": (Raw(body=b'{"content": "\xff"}'), "did not answer with JSON"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_what_will_not_pass_is_not_tried_again(kind: str) -> None:
+    made, why = REFUSED[kind]
+    async with calling(lambda _: made, patience=patience([])) as (assistant, hook):
+        with pytest.raises(AssistantFailed, match=why):
+            await assistant.answer(SAID, GUIDANCE)
+    assert len(hook.requests) == 1
+
+
+async def test_one_that_is_too_slow_is_given_up() -> None:
+    released = Event()
+
+    def slow(_: dict[str, Any]) -> Raw:
+        released.wait(30)
+        return Raw(500)
+
+    async with calling(slow, patience=patience([], retries=0, seconds=0.05)) as (assistant, _):
+        with pytest.raises(AssistantFailed, match=r"within 0\.05 s"):
+            await assistant.answer(SAID, GUIDANCE)
+        released.set()
+
+
+async def test_nobody_there_is_a_failure() -> None:
+    with webhook() as hook:
+        url = hook.url
+    assistant = WebhookAssistant(url, patience=patience([]))
+    with pytest.raises(AssistantFailed, match="cannot be reached"):
+        await assistant.answer(SAID, GUIDANCE)
+    await assistant.aclose()
+
+
+async def test_what_no_database_takes_is_replaced() -> None:
+    async with calling(lambda _: Raw(body=rb'{"content": "a\u0000b\ud800c"}')) as (assistant, _):
+        assert await assistant.answer(SAID, GUIDANCE) == "a\ufffdb?c"
+
+
+@pytest.mark.parametrize(
+    ("number", "refused"),
+    [
+        ("169.254.169.254", True),
+        ("169.254.1.1", True),
+        ("fe80::1", True),
+        ("fe80::1%eth0", True),
+        ("::ffff:169.254.169.254", True),
+        ("64:ff9b::a9fe:a9fe", True),
+        ("2002:a9fe:a9fe::1", True),
+        ("fd00:ec2::254", True),
+        ("100.100.100.200", True),
+        ("224.0.0.1", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("::1", False),
+        ("93.184.216.34", False),
+    ],
+)
+def test_which_addresses_are_never_called(number: str, refused: bool) -> None:
+    assert is_refused(number) is refused
+
+
+@pytest.mark.parametrize("host", ["metadata.google.internal", "METADATA.google.internal.", "2852039166", "0xA9FEA9FE"])
+async def test_other_spellings_of_the_metadata_service_are_refused_at_once(host: str) -> None:
+    pauses: list[float] = []
+    assistant = WebhookAssistant(f"http://{host}/latest", patience=patience(pauses))
+    with pytest.raises(AssistantFailed, match="never called"):
+        await assistant.answer(SAID, GUIDANCE)
+    assert pauses == []
+    await assistant.aclose()
+
+
+async def test_the_connection_goes_to_the_address_that_was_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that points here while it is checked cannot point elsewhere a moment later: it is asked once."""
+    asked: list[str] = []
+
+    async def here(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    monkeypatch.setattr("reflexio.providers.assistants.webhook.addresses", here)
+    with webhook(lambda sent: {"content": "here"}) as hook:
+        port = hook.url.split(":")[2].split("/")[0]
+        assistant = WebhookAssistant(f"http://assistant.example:{port}/rollout")
+        assert await assistant.answer(SAID, GUIDANCE) == "here"
+        await assistant.aclose()
+    assert asked == ["assistant.example"]
+    assert hook.headers[0]["host"] == f"assistant.example:{port}"
+
+
+async def test_a_name_with_one_forbidden_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    async def several(*_: Any, **__: Any) -> list[Any]:
+        return [(0, 0, 0, "", ("93.184.216.34", 80)), (0, 0, 0, "", ("169.254.169.254", 80))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", several)
+    with pytest.raises(AssistantFailed, match="never called"):
+        await looked_up.addresses("rebinding.example", 80)
+
+
+def test_the_payload_is_ascii() -> None:
+    from reflexio.providers.assistants.exchange import payload
+
+    assert payload(SAID, GUIDANCE).isascii()
+    assert json.loads(payload(SAID, GUIDANCE))["messages"][0] == {"role": "system", "content": "Be kind."}
