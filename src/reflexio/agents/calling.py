@@ -14,6 +14,20 @@ T = TypeVar("T")
 Called = Callable[[Any, Any], Awaitable[Any]]
 """Something that is awaited with a subject and the attempt."""
 
+FAILURES = (Exception, SystemExit, asyncio.CancelledError)
+"""What a part that others wrote may raise when it fails; see `own`."""
+
+
+def own(error: BaseException) -> BaseException:
+    """The error, if it is the part's own. A task that the part waits for may have been cancelled; so may this run.
+
+    Only the second is the caller's wish, and is raised again.
+    """
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
+    return error
+
 
 def prepared(function: Callable[..., Any]) -> Called:
     """The function as one that is awaited with a subject and the attempt; the attempt is passed if it is wanted.

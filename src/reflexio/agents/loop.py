@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from typing import Any, assert_never
 
 from reflexio.agents.attempt import Attempt, AttemptFailed, AttemptRecord
-from reflexio.agents.calling import closing
+from reflexio.agents.calling import FAILURES, closing, own
 from reflexio.agents.evaluators.outcome import described, passes
 from reflexio.agents.events import (
     AttemptDiscarded,
@@ -119,8 +119,8 @@ class Run:
     async def _act(self, attempt: Attempt) -> _Acted:
         try:
             return _Acted(await self.meter.in_time(self.plan.act(self.plan.task, attempt)))
-        except Exception as error:  # noqa: BLE001  the agent is not ours; without an earlier answer this raises it
-            return self._failed(error)
+        except FAILURES as error:  # the agent is not ours; without an earlier answer this raises it
+            return self._failed(own(error))
         finally:
             self._count_at_least_one_call(attempt)
 
@@ -131,12 +131,12 @@ class Run:
             if step is not _END:
                 return step
             acted = _Acted(self.plan.answer() if output is None else output.value)
-        except Exception as error:  # noqa: BLE001  as above
-            acted = self._failed(error)
+        except FAILURES as error:  # as above
+            acted = self._failed(own(error))
         self._count_at_least_one_call(attempt)
         return acted
 
-    def _failed(self, error: Exception) -> _Acted:
+    def _failed(self, error: BaseException) -> _Acted:
         """The verdict about an attempt that raised. What the caller has to see is raised again."""
         match error:
             case AttemptFailed():
@@ -248,8 +248,8 @@ class Run:
         except OutOfTime:
             self._stop = self._stop or "budget"
             return ()
-        except Exception as error:  # noqa: BLE001  one lesson fewer
-            return [self._problem(attempt, "reflector", described(error))]
+        except FAILURES as error:  # one lesson fewer
+            return [self._problem(attempt, "reflector", described(own(error)))]
         finally:
             self._reflecting_spends = self._reflecting_spends or self.meter.usage is not before
         if lesson is None:
@@ -266,8 +266,8 @@ class Run:
         """A store that fails costs what it knows, and nothing else."""
         try:
             told = await self.meter.in_time(work)
-        except Exception as error:  # noqa: BLE001  others wrote it
-            return [self._problem(attempt, "store", described(error))]
+        except FAILURES as error:  # others wrote it
+            return [self._problem(attempt, "store", described(own(error)))]
         return [told] if isinstance(told, ReflexionEvent) else told
 
     def _complete_record(self, attempt: Attempt, seconds: float) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
-from reflexio.agents.calling import in_thread, is_async
+from reflexio.agents.calling import FAILURES, in_thread, is_async, own
 from reflexio.agents.model import ToolCall, ToolSpec
 
 
@@ -58,7 +58,8 @@ async def answered(call: ToolCall, tools: Mapping[str, Tool]) -> tuple[str, bool
     except ValidationError as error:
         faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
         return f"The arguments do not fit: {'; '.join(faults)}", False
-    except Exception as error:  # noqa: BLE001  others wrote the tool; the model may try something else
+    except FAILURES as error:  # others wrote the tool; the model may try something else
+        own(error)
         return f"{type(error).__name__}: {error}", False
 
 

@@ -78,14 +78,18 @@ def test_a_model_is_told_of_a_tool_by_its_signature_and_docstring() -> None:
         (ToolCall("divide", {"by": "x"}), "The arguments do not fit: by: "),
         (ToolCall("divide", {"by": 1, "and": 2}), "The arguments do not fit: and: "),
         (ToolCall("divide", {"by": 0}), "ZeroDivisionError: "),
+        (ToolCall("leave"), "SystemExit: "),
     ],
 )
 async def test_a_tool_that_fails_is_the_models_to_deal_with(call: ToolCall, words: str) -> None:
     def divide(by: int) -> float:
         return 1 / by
 
+    async def leave() -> None:
+        raise SystemExit(1)
+
     model = ScriptedModel([call, "I give up."])
-    assert (await Agent(model=model, tools=[divide]).run("Divide.")).output == "I give up."
+    assert (await Agent(model=model, tools=[divide, leave]).run("Divide.")).output == "I give up."
     assert model.asked[1][-1].content.startswith(words)
 
 

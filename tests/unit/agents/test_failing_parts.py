@@ -38,6 +38,13 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return part
 
 
+async def waits_in_vain(*_: Any, **__: Any) -> Any:
+    """A part that waits for a task of its own, which somebody has cancelled."""
+    other = asyncio.ensure_future(asyncio.Event().wait())
+    other.cancel()
+    await other
+
+
 # Evaluators
 
 
@@ -88,6 +95,32 @@ async def test_a_passed_evaluation_with_an_error_has_not_passed() -> None:
 
 
 # Reflectors and stores
+
+
+@pytest.mark.parametrize("place", ["evaluate", "reflect", "recall", "save", "outcome"])
+async def test_a_part_whose_own_work_was_cancelled_costs_no_answer(place: str) -> None:
+    notes = Notes(Lesson("Known.", id="note-1"))
+    parts: dict[str, Any] = {"evaluate": itself, "reflect": "feedback", "lessons": notes}
+    if place in parts:
+        parts[place] = waits_in_vain
+    else:
+        setattr(notes, place, waits_in_vain)
+    result = await reflexion(answering(0.3, 0.4), "task", max_attempts=2, **parts)
+    assert result.output == 0.4
+    assert "CancelledError" in result.problems[0]
+
+
+async def test_an_agent_whose_own_work_was_cancelled_leaves_the_answer_it_gave() -> None:
+    async def agent(task: str, attempt: Attempt) -> float:
+        return 0.5 if attempt.number == 1 else await waits_in_vain()
+
+    result = await reflexion(agent, "task", evaluate=itself)
+    assert (result.output, result.stop_reason) == (0.5, "agent_error")
+
+
+async def test_a_reflector_that_ends_the_program_costs_only_its_lesson() -> None:
+    result = await reflexion(answering(0.5, 1.0), "task", evaluate=itself, reflect=raising(SystemExit(3)))
+    assert (result.passed, result.lessons) == (True, ())
 
 
 async def test_a_reflector_that_raises_costs_only_its_lesson() -> None:

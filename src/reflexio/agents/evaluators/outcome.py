@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from reflexio.agents.attempt import Attempt
-from reflexio.agents.calling import Called, prepared
+from reflexio.agents.calling import FAILURES, Called, own, prepared
 from reflexio.agents.values import Evaluation
 
 Outcome = Evaluation | float | bool | tuple[float | bool, str] | None
@@ -39,8 +39,8 @@ def guarded(call: Called, name: str) -> Evaluate:
             return read(await call(output, attempt), name)
         except AssertionError as verdict:
             return Evaluation(0.0, False, str(verdict) or "An assertion of the evaluator failed.", evaluator=name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  others wrote it; a finished answer must survive it
-            return Evaluation(0.0, False, evaluator=name, error=described(error))
+        except FAILURES as error:  # others wrote it; a finished answer must survive it
+            return Evaluation(0.0, False, evaluator=name, error=described(own(error)))
 
     return evaluate
 
