@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from reflexio.agents.bullets import bullet, escaped, fitting
+from reflexio.agents.bullets import bullet, escaped, fitting, one_line, shortened
 from reflexio.agents.meter import Meter
 from reflexio.agents.values import NO_USAGE, Budget, Evaluation, Lesson, Usage, value
 
+LONGEST_CASE = 200
 INTRODUCTION = "Earlier attempts taught this. Use whatever applies to the task at hand."
 FRAME = f"<lessons>\n{INTRODUCTION}\n{{}}\n</lessons>"
 
@@ -119,7 +120,7 @@ class Attempt:
 
 
 def _worded(lesson: Lesson, task: Any) -> str:
-    """A trigger is worth its room only where it is not the task itself."""
+    """A trigger is worth its room only where it is not the task itself; often it is another task, of any length."""
     if not lesson.trigger or lesson.trigger == task:
         return lesson.content
-    return f"When {lesson.trigger.rstrip(' .:')}: {lesson.content}"
+    return f"{lesson.content} (Case: {shortened(one_line(lesson.trigger), LONGEST_CASE)})"

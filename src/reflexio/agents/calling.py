@@ -30,20 +30,17 @@ def own(error: BaseException) -> BaseException:
 
 
 def prepared(function: Callable[..., Any]) -> Called:
-    """The function as one that is awaited with a subject and the attempt; the attempt is passed if it is wanted.
+    """The function as one that is awaited with a subject and the attempt.
 
     Plain functions run in a thread of their own, so that a slow one holds up nobody. When it is given up, its
     thread ends by itself or with the process.
     """
-    wants_attempt = takes_attempt(function)
+    called = with_attempt(function)
     if is_async(function):
-        if wants_attempt:
-            return function
-        return lambda subject, _: function(subject)
+        return called
 
     async def call(subject: Any, attempt: Attempt | None) -> Any:
-        given = (subject, attempt) if wants_attempt else (subject,)
-        answer = await in_thread(function, *given)
+        answer = await in_thread(called, subject, attempt)
         return await answer if inspect.isawaitable(answer) else answer
 
     return call
@@ -57,14 +54,22 @@ def is_generator(function: Callable[..., Any]) -> bool:
     return inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def takes_attempt(function: Callable[..., Any]) -> bool:
-    """Whether there is a second parameter that must be given, or one called `attempt`."""
+def with_attempt(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """The function as one of a subject and the attempt.
+
+    It is handed the attempt if it has a second parameter that must be given, or one called `attempt` anywhere.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some builtins do not say
-        return False
+        parameters = []
     positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    return len(positional) > 1 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "attempt")
+    second = positional[1] if len(positional) > 1 else None
+    if second and (second.default is second.empty or second.name == "attempt"):
+        return function
+    if any(each.name == "attempt" for each in parameters[1:]):
+        return lambda subject, attempt: function(subject, attempt=attempt)
+    return lambda subject, _: function(subject)
 
 
 async def in_thread(function: Callable[..., Any], *given: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import re
 
-_FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t\r]*$", re.MULTILINE | re.DOTALL)
 
 
 def code_in(text: str) -> str:

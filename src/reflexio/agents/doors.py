@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any, TypedDict, Unpack, get_args
 
-from reflexio.agents.calling import is_async, is_generator, prepared, takes_attempt
+from reflexio.agents.calling import is_async, is_generator, prepared, with_attempt
 from reflexio.agents.evaluators.outcome import Evaluator, evaluating
 from reflexio.agents.events import ReflexionEvent, ReflexionResult, Stopped
 from reflexio.agents.loop import Run
 from reflexio.agents.meter import UNLIMITED, Meter
 from reflexio.agents.plan import Keep, LearnFrom, Plan
 from reflexio.agents.reflecting import Reflect, reflecting
-from reflexio.agents.stores import LessonStore
+from reflexio.agents.stores import LessonStore, VectorStore, lesson_store
 from reflexio.agents.values import Budget
 
 RULES = (
@@ -35,14 +35,14 @@ class Options(TypedDict, total=False):
     """How a run goes about it; see `reflexion`."""
 
     reflect: Reflect
-    lessons: LessonStore | None
+    lessons: LessonStore | VectorStore | None
     max_attempts: int
     threshold: float
     top_k: int
     min_similarity: float | None
     keep: Keep
     patience: int | None
-    budget: Budget
+    budget: Budget | None
     learn_from: LearnFrom
     user_id: str | None
     agent_version: str
@@ -63,7 +63,7 @@ async def reflexion(
     `(score, feedback)`, an `Evaluation`, or None for a pass. Plain functions run in threads.
 
     - `reflect`: "feedback" (the evaluator's words are the lesson), a function of the failed attempt, or None.
-    - `lessons`: a store that outlives the run; without one, lessons live as long as the run.
+    - `lessons`: a lesson store, or a vector store, that outlives the run; without one, lessons live as long as the run.
     - `max_attempts` 3, `threshold` 0.8, `top_k` 5 lessons an attempt, none below `min_similarity`.
     - `keep`: the "best" output or the "last". `patience`: give up after so many attempts without a better score.
     - `budget`: checked before each call; what is under way when its seconds are over is given up.
@@ -73,7 +73,7 @@ async def reflexion(
     An agent that raises is raised, unless an earlier attempt has finished: then that one is kept. To fail an attempt
     on purpose, raise `AttemptFailed`. Nothing else that fails costs a finished answer; see `result.problems`.
     """
-    run = Run(planned(agent, task, evaluate, options), Meter(options.get("budget", UNLIMITED)))
+    run = Run(planned(agent, task, evaluate, options), Meter(options.get("budget") or UNLIMITED))
     async with aclosing(run.events()) as events:
         async for event in events:
             if isinstance(event, Stopped):
@@ -93,7 +93,7 @@ async def reflexion_stream(
     An agent that is an async generator is followed step by step: what it yields comes as `Progress`, its answer as
     an `Output`.
     """
-    run = Run(planned(agent, task, evaluate, options), Meter(options.get("budget", UNLIMITED)))
+    run = Run(planned(agent, task, evaluate, options), Meter(options.get("budget") or UNLIMITED))
     async with aclosing(run.events()) as events:
         async for event in events:
             yield event
@@ -149,18 +149,18 @@ def planned(agent: Callable[..., Any], task: Any, evaluate: Evaluator | Sequence
         raise TypeError(f"The agent {agent!r} cannot be called; give a function of the task.")
     warn_of_self_judgement(str(getattr(agent, "model_name", "")), evaluate)
     reflect = options.get("reflect", "feedback")
-    streams = is_generator(agent)
+    store, streams = options.get("lessons"), is_generator(agent)
     rules: Any = {name: value for name, value in options.items() if name in RULES}
     return Plan(
-        act=_streaming(agent) if streams else prepared(agent),
+        act=with_attempt(agent) if streams else prepared(agent),
         streams=streams,
         evaluate=evaluating(evaluate),
-        evaluating_spends=_spends(evaluate),
+        evaluating_spends=spends(evaluate),
         reflect=reflecting(reflect),
-        reflecting_spends=_spends(reflect),
+        reflecting_spends=spends(reflect),
         task=task,
         run_id=options.get("run_id") or new_run_id(),
-        store=options.get("lessons"),
+        store=None if store is None else lesson_store(store),
         **rules,
     )
 
@@ -184,13 +184,10 @@ async def _closing(work: Coroutine[Any, Any, Any]) -> Any:
         await close_models()
 
 
-def _streaming(agent: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return agent if takes_attempt(agent) else lambda task, _: agent(task)
-
-
-def _spends(part: Any) -> bool:
+def spends(part: Any) -> bool:
+    """Whether calling it is known to cost something."""
     if isinstance(part, list | tuple):
-        return any(map(_spends, part))
+        return any(map(spends, part))
     return bool(getattr(part, "spends", False))
 
 

@@ -39,6 +39,17 @@ class LessonStore(Protocol):
         """Whether the attempt that was shown these lessons passed."""
 
 
+def lesson_store(given: "LessonStore | VectorStore") -> LessonStore:
+    """The store that is given, or one that keeps lessons in the vector store that is given."""
+    if isinstance(given, LessonStore):
+        return given
+    if isinstance(given, VectorStore):
+        from reflexio.agents.lessons.vectors import VectorStoreLessons
+
+        return VectorStoreLessons(given)
+    raise TypeError(f"{given!r} is neither a LessonStore nor a VectorStore.")
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A text to embed, and what is known about it."""

@@ -1,11 +1,13 @@
 """The ready evaluators that need neither model nor process, and how they are combined."""
 
+import math
 import re
 import sys
+from datetime import date
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from reflexio.agents import All, Attempt, Evaluation, ExactMatch, Regex, Schema, Usage, Weighted
 from reflexio.agents import Any as AnyPasses
@@ -36,6 +38,23 @@ async def test_a_pattern_is_searched_for() -> None:
 )
 async def test_a_shape_is_told_by_a_pydantic_model(output: Any) -> None:
     assert (await Schema(Person)(output)).passed
+
+
+async def test_a_strict_model_reads_text_as_json() -> None:
+    """JSON has no dates and no tuples; a strict model takes them as JSON writes them."""
+
+    class Fair(BaseModel):
+        model_config = ConfigDict(strict=True)
+        day: date
+        hours: tuple[int, int]
+
+    assert (await Schema(Fair)('{"day": "2027-05-03", "hours": [9, 17]}')).passed
+    assert not (await Schema(Fair)({"day": "2027-05-03", "hours": [9, 17]})).passed
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+async def test_code_fences_may_end_their_lines_in_either_way(end: str) -> None:
+    assert (await Schema(list[int])(end.join(["Here:", "```json", "[1]", "```", "Done."]))).passed
 
 
 async def test_json_is_found_between_code_fences() -> None:
@@ -117,6 +136,12 @@ async def test_a_part_that_fails_is_named(combined: Any) -> None:
 async def test_the_threshold_of_the_run_counts_for_every_part() -> None:
     assert (await All(scoring(0.5))("out", Attempt("task", threshold=0.5))).passed
     assert not (await All(scoring(0.5))("out", Attempt("task", threshold=0.6))).passed
+
+
+@pytest.mark.parametrize("weight", [-1, math.nan, math.inf])
+def test_weights_are_numbers_that_can_be_weighed(weight: float) -> None:
+    with pytest.raises(ValueError, match="Weights are"):
+        Weighted((scoring(1.0), weight), (scoring(0.0), 1))
 
 
 def test_nothing_cannot_be_combined() -> None:

@@ -80,7 +80,7 @@ async def test_an_assertion_is_a_verdict_and_its_words_are_the_lesson() -> None:
     assert result.lessons[0].content.startswith("It should be two.")
 
 
-@pytest.mark.parametrize("outcome", ["good", [0.5], (0.5,), 8, float("nan"), {"score": 1}])
+@pytest.mark.parametrize("outcome", ["good", [0.5], (0.5,), (None, "?"), (Evaluation(1.0), "?"), 8, float("nan")])
 async def test_an_answer_that_is_no_verdict_is_an_error_and_not_a_zero(outcome: Any) -> None:
     result = await reflexion(answering(1), "task", evaluate=lambda output: outcome, max_attempts=1)
     assert result.attempts[0].evaluation.error is not None

@@ -241,6 +241,14 @@ async def test_no_evaluator_but_the_model_itself() -> None:
     assert "- Say B." in lessons_in(without.asked[1])
 
 
+async def test_a_list_of_evaluators_is_asked_beyond_the_budget() -> None:
+    judge = ScriptedModel(["score: 1"], name="another:model")
+    checks: list[Any] = [lambda output: True, Judge(judge)]
+    agent = Agent(model=ScriptedModel(["A"]), budget=Budget(calls=1), architecture=Reflexion(evaluator=checks))
+    assert (await agent.run("Task.")).interruption_reason == "budget:calls"
+    assert judge.asked == []
+
+
 async def test_the_same_model_judges_without_a_word() -> None:
     model = ScriptedModel(["A", "score: 1"], name="some:model")
     agent = Agent(model=model, architecture=Reflexion(evaluator=Judge(model)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from reflexio.agents import (
     AttemptRecord,
     Budget,
     Evaluation,
+    InMemoryVectorStore,
     Lesson,
     Output,
     Usage,
@@ -22,6 +24,7 @@ from reflexio.agents import (
     reflexive,
 )
 from reflexio.agents.events import Progress, Stopped
+from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from tests.unit.agents.notes import Notes, answering, itself
 
 
@@ -82,6 +85,7 @@ async def test_without_reflection_it_is_only_tried_again() -> None:
         (None, 1.0, True),
         ((0.9, "well"), 0.9, True),
         ((False, "no"), 0.0, False),
+        ((np.float32(0.5), "half"), 0.5, False),
         (np.float32(0.5), 0.5, False),
         (np.bool_(True), 1.0, True),
         (Evaluation(0.1, passed=True), 0.1, True),
@@ -163,6 +167,27 @@ async def test_the_second_parameter_is_given_only_when_it_is_meant() -> None:
         return "loud" if shout else "quiet"
 
     assert (await reflexion(agent, "task", evaluate=lambda output: True)).output == "quiet"
+
+
+def _by_keyword(task: str, *, attempt: Attempt) -> int:
+    return attempt.number
+
+
+def _behind_others(task: str, shout: bool = False, attempt: Attempt | None = None) -> int:
+    return attempt.number if attempt else 0
+
+
+def _third(task: str, model: str, attempt: Attempt) -> int:
+    return attempt.number
+
+
+async def _yielding(task: str, *, attempt: Attempt) -> Any:
+    yield Output(attempt.number)
+
+
+@pytest.mark.parametrize("agent", [_by_keyword, _behind_others, partial(_third, model="small"), _yielding])
+async def test_a_parameter_called_attempt_is_given_wherever_it_stands(agent: Any) -> None:
+    assert (await reflexion(agent, "task", evaluate=lambda number: number == 2)).passed
 
 
 async def test_the_same_lesson_twice_is_shown_once() -> None:
@@ -453,8 +478,29 @@ async def test_a_run_without_any_answer_has_none() -> None:
 def test_a_trigger_is_shown_where_it_is_not_the_task() -> None:
     lessons = (Lesson("Ask first.", trigger="a parcel is missing."), Lesson("Be brief.", trigger="task"))
     assert Attempt("task", lessons=lessons).text().splitlines()[2:4] == [
-        "- When a parcel is missing: Ask first.",
+        "- Ask first. (Case: a parcel is missing.)",
         "- Be brief.",
     ]
     assert Attempt("task").messages() == []
     assert Attempt("task", lessons=lessons).messages()[0]["role"] == "system"
+
+
+def test_long_tasks_that_taught_lessons_do_not_crowd_them_out() -> None:
+    lessons = tuple(Lesson(f"Lesson {number}.", trigger=f"{number}" + "x" * 2_000) for number in range(5))
+    assert Attempt("task", lessons=lessons).text().count("Lesson") == 5
+
+
+async def test_a_budget_of_none_is_no_limit() -> None:
+    assert (await reflexion(answering(1.0), "task", evaluate=itself, budget=None)).passed
+
+
+async def test_lessons_may_live_in_a_vector_store() -> None:
+    store = InMemoryVectorStore(ScriptedEmbedder())
+    for attempts in (2, 1):
+        result = await reflexion(
+            lambda task, attempt: len(attempt.lessons),
+            "task",
+            evaluate=lambda known: (known > 0, "Know."),
+            lessons=store,
+        )
+        assert (len(result.attempts), result.problems) == (attempts, ())

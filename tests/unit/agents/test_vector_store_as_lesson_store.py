@@ -4,16 +4,14 @@ from typing import Any
 
 import pytest
 
-from reflexio.agents import Agent, Reflexion, ScriptedModel
+from reflexio.agents import Agent, InMemoryVectorStore, Reflexion, ScriptedModel, reflexion
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
-
-vectors: Any = pytest.importorskip("reflexio.agents.vectors.memory")
 
 LEARNS = ["A", "score: 0.1", "Write dates as YYYY-MM-DD.", "B", "score: 0.9"]
 
 
 async def test_a_lesson_is_stored_under_prompt_and_lesson_and_found_by_its_user_only() -> None:
-    store = vectors.InMemoryVectorStore(ScriptedEmbedder())
+    store = InMemoryVectorStore(ScriptedEmbedder())
     model = ScriptedModel([*LEARNS, "C", "score: 1", "D", "score: 1"])
     agent = Agent(model=model, architecture=Reflexion(lesson_store=store))
     await agent.run("When is the fair?", user_id="ada")
@@ -29,3 +27,11 @@ async def test_a_lesson_is_stored_under_prompt_and_lesson_and_found_by_its_user_
         True,
         False,
     ]
+
+
+async def test_what_is_no_store_is_refused_at_once() -> None:
+    nonsense: Any = {}
+    with pytest.raises(TypeError, match="neither a LessonStore nor a VectorStore"):
+        Reflexion(lesson_store=nonsense)
+    with pytest.raises(TypeError, match="neither a LessonStore nor a VectorStore"):
+        await reflexion(lambda task: task, "task", evaluate=bool, lessons=nonsense)

@@ -6,7 +6,7 @@ its model.
 """
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from reflexio.agents.architecture.react import ReAct
 from reflexio.agents.asking import say
 from reflexio.agents.attempt import Attempt, AttemptRecord
 from reflexio.agents.bullets import bullet
-from reflexio.agents.doors import Options, check, new_run_id, warn_of_self_judgement
+from reflexio.agents.doors import Options, check, new_run_id, spends, warn_of_self_judgement
 from reflexio.agents.evaluators.judge import verdict_in
 from reflexio.agents.evaluators.outcome import Evaluator, evaluating, guarded
 from reflexio.agents.events import LessonsRecalled, Progress, ReflexionEvent, Stopped
@@ -34,6 +34,7 @@ from reflexio.agents.prompts import prompt as read_prompt
 from reflexio.agents.reflecting import Reflect, reflecting
 from reflexio.agents.reflector import failure_told
 from reflexio.agents.stores import LessonStore, VectorStore
+from reflexio.agents.stores import lesson_store as as_lesson_store
 from reflexio.agents.values import Evaluation
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Reflexion:
         lessons_block_name: str = "reflexion_lessons",
         lesson_store: VectorStore | LessonStore | None = None,
         top_k_lessons: int = 5,
-        evaluator: Evaluator | None = None,
+        evaluator: Evaluator | Sequence[Evaluator] | None = None,
         reflector: Reflect = None,
         keep: Keep = "best",
         patience: int | None = None,
@@ -94,7 +95,7 @@ class Reflexion:
         self._evaluator_prompt = evaluator_prompt or DEFAULT_EVALUATOR_PROMPT
         self._reflector_prompt = reflector_prompt or DEFAULT_REFLECTOR_PROMPT
         self._block = lessons_block_name
-        self._store = _lesson_store(lesson_store)
+        self._store = None if lesson_store is None else as_lesson_store(lesson_store)
         self._evaluator = evaluator
         self._reflector = reflector
         # Without a store every lesson of the block is shown.
@@ -134,9 +135,9 @@ class Reflexion:
             streams=True,
             answer=roles.answer,
             evaluate=guarded(roles.evaluate, "evaluator"),
-            evaluating_spends=self._evaluator is None or bool(getattr(self._evaluator, "spends", False)),
+            evaluating_spends=self._evaluator is None or spends(self._evaluator),
             reflect=roles.reflect,
-            reflecting_spends=self._reflector is None or bool(getattr(self._reflector, "spends", False)),
+            reflecting_spends=self._reflector is None or spends(self._reflector),
             task=prompt,
             run_id=new_run_id(),
             store=BlockLessons(deps.memory, self._block) if self._store is None else self._store,
@@ -201,15 +202,6 @@ class _Roles:
             return await self._reflect(record, attempt)
         finally:
             self._session.book(attempt.usage - before)
-
-
-def _lesson_store(store: VectorStore | LessonStore | None) -> LessonStore | None:
-    if store is None or isinstance(store, LessonStore):
-        return store
-    from reflexio.agents.lessons.vectors import VectorStoreLessons  # type: ignore[import-not-found,unused-ignore]
-
-    lessons: LessonStore = VectorStoreLessons(store)
-    return lessons
 
 
 def _told(event: ReflexionEvent, session: AgentSession) -> Event:

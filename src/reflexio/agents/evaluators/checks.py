@@ -5,12 +5,14 @@ import re
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from reflexio.agents.bullets import shortened
 from reflexio.agents.code import code_in
 from reflexio.agents.values import Evaluation
 
 FAULTS_SHOWN = 5
+NO_JSON = "The output is not JSON"
 SHOWN = 200
 
 
@@ -70,12 +72,7 @@ class Schema:
         self._faults = _json_schema(shape) if isinstance(shape, dict) else _pydantic(shape)
 
     async def __call__(self, output: Any) -> Evaluation:
-        if isinstance(output, str):
-            try:
-                output = json.loads(code_in(output))
-            except (ValueError, RecursionError) as error:
-                return Evaluation(0.0, False, f"The output is not JSON: {error}")
-        faults = self._faults(output)
+        faults = self._faults(code_in(output) if isinstance(output, str) else output)
         if not faults:
             return Evaluation(1.0, True)
         return Evaluation(0.0, False, "; ".join(shortened(each, SHOWN) for each in faults[:FAULTS_SHOWN]))
@@ -86,9 +83,12 @@ def _pydantic(shape: Any) -> Any:
 
     def faults(value: Any) -> list[str]:
         try:
-            adapter.validate_python(value)
+            if isinstance(value, str):
+                adapter.validate_json(value)
+            else:
+                adapter.validate_python(value)
         except ValidationError as error:
-            return [_worded(fault["loc"], fault["msg"]) for fault in error.errors(include_url=False)]
+            return [_fault(each) for each in error.errors(include_url=False)]
         return []
 
     return faults
@@ -106,10 +106,19 @@ def _json_schema(schema: dict[str, Any]) -> Any:
     validator = kind(schema)
 
     def faults(value: Any) -> list[str]:
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError) as error:
+                return [f"{NO_JSON}: {error}"]
         found = sorted(validator.iter_errors(value), key=lambda each: [str(step) for step in each.absolute_path])
         return [_worded(each.absolute_path, each.message) for each in found]
 
     return faults
+
+
+def _fault(told: ErrorDetails) -> str:
+    return f"{NO_JSON}: {told['msg']}" if told["type"] == "json_invalid" else _worded(told["loc"], told["msg"])
 
 
 def _worded(place: Any, message: str) -> str:

@@ -1,5 +1,6 @@
 """Evaluators made of others: all must pass, any may pass, or their scores are weighed."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any as Anything
@@ -89,7 +90,7 @@ class Weighted(_Combined):
     def __init__(self, *weighted: tuple[Evaluator, float]) -> None:
         super().__init__([evaluator for evaluator, _ in weighted])
         self._weights = [weight for _, weight in weighted]
-        if min(self._weights) < 0 or sum(self._weights) <= 0:
+        if min(self._weights) < 0 or not 0 < sum(self._weights) < math.inf:
             raise ValueError(f"Weights are 0 or more, and one of them is more: {self._weights!r}")
 
     async def __call__(self, output: Anything, attempt: Attempt | None = None) -> Evaluation:

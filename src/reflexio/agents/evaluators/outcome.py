@@ -55,7 +55,7 @@ def read(outcome: Any, evaluator: str, feedback: str = "") -> Evaluation:
             return Evaluation(float(outcome), None, feedback, evaluator=evaluator)
         case None:
             return Evaluation(1.0, True, evaluator=evaluator)
-        case (score, str(words)) if not feedback:
+        case (score, str(words)) if not feedback and not isinstance(score, Evaluation | None):
             return read(score, evaluator, words)
         case _ if hasattr(outcome, "item") and getattr(outcome, "ndim", 1) == 0:  # numpy's numbers and booleans
             return read(outcome.item(), evaluator, feedback)
