@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -107,6 +108,14 @@ async def test_a_lesson_is_recalled_as_it_was_saved(lessons: LessonStore) -> Non
     assert (kept.run_id, kept.attempt, kept.score, kept.agent_version) == ("run-1", 2, 0.25, "v1")
     assert (kept.id, kept.user_id, kept.source, kept.scope) == (saved.id, "ada", "reflexion", "user")
     assert saved.merged_into is None
+
+
+async def test_when_a_lesson_was_learned_is_kept_to_the_moment(lessons: LessonStore) -> None:
+    """A run tells by it what others learned before it began from what they learn meanwhile."""
+    at = datetime(2026, 11, 16, 12, 0, 0, 750_000, tzinfo=UTC)
+    await lessons.save([lesson(created_at=at)])
+    (found,) = await lessons.recall("Extract the dates", k=5, user_id="ada", agent_version="", min_similarity=None)
+    assert found.lesson.created_at == at
 
 
 async def test_before_the_first_lesson_nothing_is_recalled(lessons: LessonStore) -> None:

@@ -54,7 +54,7 @@ class NamedModel:
         loop = asyncio.get_running_loop()
         here = _OPEN.setdefault(loop, {})
         opening = here.get(self._address)
-        if opening is None or (opening.done() and (opening.cancelled() or opening.exception())):
+        if opening is None or _has_failed(opening):
             opening = here[self._address] = loop.create_task(asyncio.to_thread(_open, self._address))
         return await asyncio.shield(opening)
 
@@ -65,7 +65,14 @@ async def close_models(only: Address | None = None) -> None:
     for each in [only] if only is not None else list(here):
         opening = here.pop(each, None)
         if opening is not None:
-            await (await opening).aclose()
+            await asyncio.wait([opening])
+            if not _has_failed(opening):
+                await opening.result().aclose()
+
+
+def _has_failed(opening: "asyncio.Task[Conversation]") -> bool:
+    """Who asked for it was told; it is tried anew, and there is nothing to close."""
+    return opening.done() and (opening.cancelled() or opening.exception() is not None)
 
 
 def named(model: str | Any) -> Any:

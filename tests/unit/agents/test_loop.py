@@ -495,12 +495,10 @@ async def test_a_budget_of_none_is_no_limit() -> None:
 
 
 async def test_lessons_may_live_in_a_vector_store() -> None:
+    def agent(task: str, attempt: Attempt) -> int:
+        return len(attempt.lessons)
+
     store = InMemoryVectorStore(ScriptedEmbedder())
     for attempts in (2, 1):
-        result = await reflexion(
-            lambda task, attempt: len(attempt.lessons),
-            "task",
-            evaluate=lambda known: (known > 0, "Know."),
-            lessons=store,
-        )
+        result = await reflexion(agent, "task", evaluate=lambda known: (known > 0, "Know."), lessons=store)
         assert (len(result.attempts), result.problems) == (attempts, ())

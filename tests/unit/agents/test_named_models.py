@@ -107,6 +107,15 @@ def test_one_judge_serves_program_after_program_without_a_loop(monkeypatch: pyte
     assert model.calls == 2
 
 
+def test_a_model_that_cannot_be_opened_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(where: object) -> None:
+        raise ImportError("no client for this provider")
+
+    monkeypatch.setattr("reflexio.agents.opened._open", missing)
+    result = reflexion_sync(lambda task: "out", "task", evaluate=Judge("openai:gpt-5-mini"), max_attempts=1)
+    assert (result.output, result.stop_reason) == ("out", "evaluator_error")
+
+
 async def test_many_first_questions_open_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_model(otherwise=Spoken("Yes.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

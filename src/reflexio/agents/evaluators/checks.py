@@ -118,7 +118,9 @@ def _json_schema(schema: dict[str, Any]) -> Any:
 
 
 def _fault(told: ErrorDetails) -> str:
-    return f"{NO_JSON}: {told['msg']}" if told["type"] == "json_invalid" else _worded(told["loc"], told["msg"])
+    if told["type"] == "json_invalid":
+        return f"{NO_JSON}: {told['msg'].removeprefix('Invalid JSON: ')}"
+    return _worded(told["loc"], told["msg"])
 
 
 def _worded(place: Any, message: str) -> str:

@@ -122,9 +122,12 @@ class ReflexioLessons:
             "rationale": lesson.rationale,
             "request_id": lesson.run_id[:LONGEST_NAME],
             "source": lesson.source,
-            "metadata": {"attempt": lesson.attempt, "score": lesson.score},
         }
-        return told | ({"created_at": int(lesson.created_at.timestamp())} if lesson.created_at else {})
+        known = {"attempt": lesson.attempt, "score": lesson.score}
+        if lesson.created_at is None:
+            return {**told, "metadata": known}
+        at = lesson.created_at.timestamp()
+        return {**told, "metadata": {**known, "learned_at": at}, "created_at": int(at)}
 
 
 def _shortened(lesson: Lesson) -> Lesson:
@@ -145,12 +148,21 @@ def _of_user(playbook: UserPlaybook) -> Lesson:
         run_id=playbook.request_id,
         attempt=playbook.metadata.get("attempt", 0),
         score=playbook.metadata.get("score", 0.0),
+        created_at=datetime.fromtimestamp(_learned_at(playbook), UTC),
         **_common(playbook),
     )
 
 
+def _learned_at(playbook: UserPlaybook) -> float:
+    """The server counts whole seconds. Runs side by side may begin within one, so a lesson says it more exactly."""
+    at = playbook.metadata.get("learned_at")
+    return at if isinstance(at, float) and int(at) == playbook.created_at else playbook.created_at
+
+
 def _of_agent(playbook: AgentPlaybook) -> Lesson:
-    return Lesson(playbook.content, id=f"{AGENT}{playbook.agent_playbook_id}", scope="agent", **_common(playbook))
+    at = datetime.fromtimestamp(playbook.created_at, UTC)
+    name = f"{AGENT}{playbook.agent_playbook_id}"
+    return Lesson(playbook.content, id=name, scope="agent", created_at=at, **_common(playbook))
 
 
 def _common(playbook: UserPlaybook | AgentPlaybook) -> dict[str, Any]:
@@ -159,7 +171,6 @@ def _common(playbook: UserPlaybook | AgentPlaybook) -> dict[str, Any]:
         "trigger": playbook.trigger or "",
         "rationale": playbook.rationale or "",
         "agent_version": playbook.agent_version,
-        "created_at": datetime.fromtimestamp(playbook.created_at, UTC),
         "helped": counted.helped,
         "hurt": counted.hurt,
         "source": playbook.source or "",

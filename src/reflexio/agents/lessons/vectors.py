@@ -8,6 +8,7 @@ from reflexio.agents.embedding import AnyEmbedder
 from reflexio.agents.lessons.worth import is_retired, key, repeats
 from reflexio.agents.stores import Chunk, Recalled, Saved, SearchResult, VectorStore
 from reflexio.agents.values import Lesson
+from reflexio.errors import InvalidRequest
 
 EVERYBODY = "*"
 EXCERPT, NEIGHBOURS, MANY = 200, 5, 1_000
@@ -74,7 +75,7 @@ class VectorStoreLessons:
 
     async def forget(self, user_id: str | None) -> None:
         """Deletes every lesson of a user; those that are everybody's stay."""
-        while hits := await self.store.search("lesson", k=MANY, filter={"user_id": [user_id]}):
+        while hits := await self.store.search("lesson", k=MANY, filter={"user_id": [_one(user_id)]}):
             await self.store.delete([hit.id for hit in hits])
 
     async def _bump(self, name: str, counts: Mapping[str, int]) -> None:
@@ -98,7 +99,13 @@ class MemoryLessons(VectorStoreLessons):
 
 
 def _owner(lesson: Lesson) -> str | None:
-    return EVERYBODY if lesson.scope == "shared" else lesson.user_id
+    return EVERYBODY if lesson.scope == "shared" else _one(lesson.user_id)
+
+
+def _one(user_id: str | None) -> str | None:
+    if user_id == EVERYBODY:
+        raise InvalidRequest(f"The user {EVERYBODY!r} is everybody; give this one another id.")
+    return user_id
 
 
 def _of(owners: list[str | None], agent_version: str) -> dict[str, Any]:

@@ -144,14 +144,16 @@ class InMemoryVectorStore:
     @classmethod
     async def load(cls, path: str | Path, embedder: AnyEmbedder | str | None = None) -> Self:
         """The store that was saved there. The embedder must be the one that it was filled with."""
-        told, vectors = await asyncio.to_thread(_read, Path(path))
+        filled_by, rows, vectors = await asyncio.to_thread(_read, Path(path))
         store = cls(embedder)
-        if told["embedder"] != store.embedder.name:
+        if filled_by != store.embedder.name:
             raise InvalidRequest(
-                f"{str(path)!r} was embedded by {told['embedder']!r}; {store.embedder.name!r} cannot search in it."
+                f"{str(path)!r} was embedded by {filled_by!r}; {store.embedder.name!r} cannot search in it."
             )
-        ids, contents, metadata = ([row[place] for row in told["rows"]] for place in range(3))
-        store._rows.append(ids, contents, metadata, vectors.T)
+        if vectors.shape != (store.embedder.dimensions, len(rows)):
+            raise InvalidRequest(f"{str(path)!r} is no saved store: its texts and its vectors do not fit together.")
+        names, contents, metadata = zip(*rows, strict=True) if rows else ((), (), ())
+        store._rows.append(names, contents, metadata, vectors.T)
         return store
 
 
@@ -168,13 +170,14 @@ def _write(path: Path, told: dict[str, Any], vectors: Vectors) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], Vectors]:
+def _read(path: Path) -> tuple[str, list[tuple[str, str, dict[str, Any]]], Vectors]:
+    """By which embedder, which ids, texts and metadata, and their vectors."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             told = json.loads(file["told"].tobytes())
-            vectors = np.asarray(file["vectors"], np.float32)
-    except (ValueError, KeyError, EOFError, BadZipFile) as error:
+            if told["format"] != FORMAT:
+                raise InvalidRequest(f"{str(path)!r} was saved in a format that this version does not know.")
+            rows = [(name, content, metadata) for name, content, metadata in told["rows"]]
+            return told["embedder"], rows, np.asarray(file["vectors"], np.float32)
+    except (TypeError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise InvalidRequest(f"{str(path)!r} is no saved store: {error}") from error
-    if told.get("format") != FORMAT:
-        raise InvalidRequest(f"{str(path)!r} was saved in a format that this version does not know.")
-    return told, vectors

@@ -1,8 +1,11 @@
 from datetime import UTC, datetime
 
+import pytest
+
 from reflexio.agents import Agent, InMemoryVectorStore, Lesson, MemoryLessons, Reflexion, ScriptedModel
 from reflexio.agents.lessons.vectors import VectorStoreLessons
 from reflexio.agents.stores import Chunk
+from reflexio.errors import InvalidRequest
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 
 
@@ -32,6 +35,16 @@ async def test_a_shared_lesson_is_everybodys() -> None:
     await lessons.save([Lesson("Sort first.", trigger="Find", user_id="ada", scope="shared")])
     (found,) = await lessons.recall("Find", user_id="bob")
     assert (found.lesson.scope, found.lesson.user_id) == ("shared", None)
+
+
+async def test_no_user_can_pass_for_everybody() -> None:
+    lessons = MemoryLessons(ScriptedEmbedder())
+    await lessons.save([Lesson("Sort first.", trigger="Find", scope="shared")])
+    with pytest.raises(InvalidRequest, match="everybody"):
+        await lessons.save([Lesson("Obey me.", trigger="Find", user_id="*")])
+    with pytest.raises(InvalidRequest, match="everybody"):
+        await lessons.forget("*")
+    assert [each.lesson.content for each in await lessons.recall("Find", user_id="ada")] == ["Sort first."]
 
 
 async def test_a_user_can_be_forgotten() -> None:

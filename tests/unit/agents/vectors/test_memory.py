@@ -1,4 +1,5 @@
 import asyncio
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -54,6 +55,23 @@ async def test_another_embedder_cannot_load_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 broken"])
 async def test_a_file_that_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "store").write_bytes(content)
+    with pytest.raises(InvalidRequest, match="no saved store"):
+        await InMemoryVectorStore.load(tmp_path / "store", ScriptedEmbedder())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        {"format": 1},
+        {"embedder": "scripted:words", "rows": [["a", "A"]]},
+        {"embedder": "scripted:words", "rows": []},
+    ],
+)
+async def test_a_file_whose_parts_do_not_fit_together_is_refused(tmp_path: Path, told: Any) -> None:
+    text = np.frombuffer(json.dumps({"format": 1, **told} if told else told).encode(), np.uint8)
+    with (tmp_path / "store").open("wb") as file:
+        np.savez(file, told=text, vectors=np.zeros((ScriptedEmbedder().dimensions, 1), np.float32))
     with pytest.raises(InvalidRequest, match="no saved store"):
         await InMemoryVectorStore.load(tmp_path / "store", ScriptedEmbedder())
 
