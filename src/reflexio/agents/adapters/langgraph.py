@@ -8,6 +8,7 @@ from langgraph.errors import GraphRecursionError
 from langgraph.pregel import Pregel
 
 from reflexio.agents.attempt import Attempt, AttemptFailed
+from reflexio.agents.price import price
 from reflexio.agents.values import Usage
 
 
@@ -59,4 +60,6 @@ def _spend(attempt: Attempt, new: Sequence[BaseMessage]) -> None:
     for message in new:
         if isinstance(message, AIMessage):
             told = message.usage_metadata
-            attempt.spend(Usage(1, told["input_tokens"], told["output_tokens"]) if told else Usage(1))
+            read, written = (told["input_tokens"], told["output_tokens"]) if told else (0, 0)
+            model = message.response_metadata.get("model_name", "")
+            attempt.spend(Usage(1, read, written, price(f":{model}", read, written)))

@@ -4,15 +4,17 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agents import Agent, AgentsException, RunContextWrapper, Runner
+from agents import Agent, AgentsException, RunConfig, RunContextWrapper, Runner
 from agents.exceptions import (
     InputGuardrailTripwireTriggered,
     MaxTurnsExceeded,
     ModelBehaviorError,
     OutputGuardrailTripwireTriggered,
 )
+from agents.models import get_default_model
 
 from reflexio.agents.attempt import Attempt, AttemptFailed
+from reflexio.agents.price import price
 from reflexio.agents.values import Usage
 
 FAILURES = (InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered, MaxTurnsExceeded, ModelBehaviorError)
@@ -29,12 +31,13 @@ def from_openai_agents(agent: Agent[Any], **options: Any) -> Callable[[Any, Atte
 
     async def run(task: Any, attempt: Attempt) -> Any:
         taught = agent.clone(instructions=_with(agent.instructions, attempt.text()))
+        model = _model_name(agent, options.get("run_config"))
         try:
             result = await Runner.run(taught, task, **options)
         except FAILURES as error:
-            _spend(attempt, error.run_data.context_wrapper if error.run_data else None)
+            _spend(attempt, model, error.run_data.context_wrapper if error.run_data else None)
             raise AttemptFailed(_words(error)) from error
-        _spend(attempt, result.context_wrapper)
+        _spend(attempt, model, result.context_wrapper)
         return result.final_output
 
     return run
@@ -61,7 +64,14 @@ def _words(error: AgentsException) -> str:
     return str(error)
 
 
-def _spend(attempt: Attempt, context: RunContextWrapper[Any] | None) -> None:
+def _model_name(agent: Agent[Any], config: RunConfig | None) -> str:
+    """What the run is priced by; agents that it is handed over to count as if they had the same model."""
+    model = (config and config.model) or agent.model or get_default_model()
+    return str(getattr(model, "model", model)).rpartition("/")[2]
+
+
+def _spend(attempt: Attempt, model: str, context: RunContextWrapper[Any] | None) -> None:
     if context is not None:
         usage = context.usage
-        attempt.spend(Usage(usage.requests, usage.input_tokens, usage.output_tokens))
+        cost = price(f":{model}", usage.input_tokens, usage.output_tokens)
+        attempt.spend(Usage(usage.requests, usage.input_tokens, usage.output_tokens, cost))

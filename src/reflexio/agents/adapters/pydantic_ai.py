@@ -3,12 +3,15 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from pydantic_ai import capture_run_messages
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.usage import RunUsage
 
 from reflexio.agents.attempt import Attempt, AttemptFailed
+from reflexio.agents.price import price
 from reflexio.agents.values import Usage
 
 O = TypeVar("O")  # noqa: E741  the output, as pydantic-ai calls it
@@ -26,13 +29,22 @@ def from_pydantic_ai(
 
     async def run(task: Any, attempt: Attempt) -> O:
         told = "\n\n".join(each for each in (instructions, attempt.text()) if each)
-        usage = RunUsage()
-        try:
-            result: AgentRunResult[O] = await agent.run(task, instructions=told or None, usage=usage, **options)
-        except (UnexpectedModelBehavior, UsageLimitExceeded) as error:
-            raise AttemptFailed(str(error)) from error
-        finally:
-            attempt.spend(Usage(usage.requests, usage.input_tokens, usage.output_tokens))
+        usage, before = RunUsage(), len(options.get("message_history") or ())
+        with capture_run_messages() as messages:
+            try:
+                result: AgentRunResult[O] = await agent.run(task, instructions=told or None, usage=usage, **options)
+            except (UnexpectedModelBehavior, UsageLimitExceeded) as error:
+                raise AttemptFailed(str(error)) from error
+            finally:
+                cost = sum(map(_cost, messages[before:]))
+                attempt.spend(Usage(usage.requests, usage.input_tokens, usage.output_tokens, cost))
         return result.output
 
     return run
+
+
+def _cost(message: ModelMessage) -> float:
+    if not isinstance(message, ModelResponse) or not message.model_name:
+        return 0.0
+    name = f"{message.provider_name or ''}:{message.model_name}"
+    return price(name, message.usage.input_tokens, message.usage.output_tokens)

@@ -1,10 +1,12 @@
 from typing import Any, TypedDict
 
+import pytest
 from langchain_core.messages import AIMessage, SystemMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from reflexio.agents import reflexion
 from reflexio.agents.adapters.langgraph import from_langgraph
+from reflexio.agents.price import price
 
 
 def polite(said: str) -> tuple[bool, str]:
@@ -13,7 +15,11 @@ def polite(said: str) -> tuple[bool, str]:
 
 def answer(lessons: str) -> AIMessage:
     usage = {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}
-    return AIMessage("Tea, please." if "Say please." in lessons else "Tea.", usage_metadata=usage)
+    return AIMessage(
+        "Tea, please." if "Say please." in lessons else "Tea.",
+        usage_metadata=usage,
+        response_metadata={"model_name": "gpt-5-mini"},
+    )
 
 
 def graph(state: Any, node: Any) -> Any:
@@ -35,6 +41,7 @@ async def test_lessons_come_in_the_key_that_the_state_has_for_them() -> None:
     assert seen[0] == ""
     assert "Say please." in seen[1]
     assert (result.usage.calls, result.usage.input_tokens, result.usage.output_tokens) == (2, 20, 4)
+    assert result.usage.cost_usd == pytest.approx(price("openai:gpt-5-mini", 20, 4))
 
 
 async def test_else_they_stand_before_the_messages() -> None:

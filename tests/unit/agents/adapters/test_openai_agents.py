@@ -8,6 +8,7 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from reflexio.agents import reflexion
 from reflexio.agents.adapters.openai_agents import from_openai_agents
+from reflexio.agents.price import price
 
 OFFLINE = RunConfig(tracing_disabled=True)
 
@@ -16,6 +17,7 @@ class ScriptedModel(Model):
     """A model that answers by its instructions, which are noted."""
 
     def __init__(self, answer: Callable[[str], str]) -> None:
+        self.model = "gpt-5-mini"
         self.answer = answer
         self.seen: list[str] = []
 
@@ -48,6 +50,7 @@ async def test_lessons_stand_after_the_instructions() -> None:
     assert model.seen[0] == agent.instructions == "Ask."
     assert model.seen[1].startswith("Ask.\n\n<lessons>")
     assert (result.usage.calls, result.usage.input_tokens, result.usage.output_tokens) == (2, 20, 4)
+    assert result.usage.cost_usd == pytest.approx(price("openai:gpt-5-mini", 20, 4))
 
 
 @pytest.mark.parametrize("is_async", [True, False])

@@ -7,8 +7,9 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
-from reflexio.agents import reflexion
+from reflexio.agents import Budget, reflexion
 from reflexio.agents.adapters.pydantic_ai import from_pydantic_ai
+from reflexio.agents.price import price
 
 
 def scripted(answer: Callable[[str], str], seen: list[str]) -> FunctionModel:
@@ -60,6 +61,16 @@ async def test_an_answer_of_another_type_fails_the_attempt_and_is_paid_for() -> 
     assert not result.passed
     assert "output" in result.attempts[0].evaluation.feedback.lower()
     assert result.usage.calls == 2
+
+
+async def test_a_run_costs_what_its_model_costs_and_money_is_a_limit() -> None:
+    model = scripted(lambda _: "Tea.", [])
+    model._model_name = "gpt-5-mini"
+    run = from_pydantic_ai(Agent(model))
+    once = price("openai:gpt-5-mini", 10, 2)
+    result = await reflexion(run, "Ask for tea.", evaluate=polite, max_attempts=9, budget=Budget(usd=1.5 * once))
+    assert (result.stop_reason, result.usage.calls) == ("budget", 2)
+    assert result.usage.cost_usd == pytest.approx(2 * once)
 
 
 async def test_limits_of_pydantic_ai_fail_the_attempt() -> None:
