@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,3 +136,14 @@ def test_what_cannot_be_run_is_refused() -> None:
 async def test_files_stay_in_their_folder() -> None:
     with pytest.raises(ValueError, match="outside of the folder"):
         await UnitTests("pass", files={"../escaped.py": ""})("")
+
+
+async def test_a_solution_is_not_told_how_passing_is_marked() -> None:
+    cheat = "import os, sys\nopen(sys.argv[-1], 'x').close()\nos._exit(0)"
+    assert not (await UnitTests("assert False")(cheat)).passed
+
+
+@pytest.mark.parametrize("given", [{"file": "tests.py"}, {"files": {"tests.py": ""}}, {"seconds": 0}, {"seconds": -1}])
+def test_tests_that_could_never_tell_anything_are_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match=r"tests\.py|seconds"):
+        UnitTests("assert True", **given)

@@ -31,6 +31,7 @@ def run(solution: str, tests: str, passed: str) -> None:
     import traceback
     import types
 
+    sys.argv = [solution]  # the rest is no business of theirs, least of all the file that says that they passed
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
     for path in (solution, tests):

@@ -19,6 +19,7 @@ from reflexio.agents.values import Evaluation
 
 LIMITED = Path(__file__).with_name("limited.py")
 NOTHING: Mapping[str, str] = MappingProxyType({})
+TESTS = "tests.py"
 MEGABYTE = 1024 * 1024
 
 
@@ -51,6 +52,10 @@ class UnitTests:
             raise ValueError("UnitTests needs tests or a command, and not both.")
         if isinstance(command, str):
             raise TypeError(f"UnitTests(command={command!r}): give a list of words; no shell reads it.")
+        if tests and TESTS in (file, *files):
+            raise ValueError(f"The tests are written to {TESTS!r}; nothing else can have that name.")
+        if not seconds > 0:
+            raise ValueError(f"UnitTests(seconds={seconds!r}): a run takes some time.")
         self._tests = tests
         self._command = list(command)
         self._file = file
@@ -78,7 +83,7 @@ class UnitTests:
     def _lay_out(self, folder: Path, code: str) -> None:
         files = {**self._files, self._file: code}
         if self._tests:
-            files["tests.py"] = self._tests
+            files[TESTS] = self._tests
         for name, text in files.items():
             path = (folder / name).resolve()
             if not path.is_relative_to(folder.resolve()):
@@ -117,7 +122,7 @@ class UnitTests:
         limits = [str(self._memory), str(ceil(self._seconds) + 1), str(self._disk)]
         start = [sys.executable, "-I", "-B", str(LIMITED), *limits]
         if self._tests:
-            return [*start, "run", self._file, "tests.py", mark]
+            return [*start, "run", self._file, TESTS, mark]
         command = [sys.executable if word == "python" else word for word in self._command[:1]] + self._command[1:]
         return [*start, "exec", *command]
 
