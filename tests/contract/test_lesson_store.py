@@ -154,6 +154,12 @@ async def test_a_near_repeat_is_counted_and_not_piled_up(lessons: LessonStore) -
     assert await recalled(lessons) == ["Write dates as ISO 8601."]
 
 
+async def test_runs_that_learn_the_same_at_once_keep_it_once(lessons: LessonStore) -> None:
+    saved = await asyncio.gather(*(lessons.save([lesson()]) for _ in range(5)))
+    assert sorted(answer.merged_into is None for (answer,) in saved) == [False] * 4 + [True]
+    assert len(await recalled(lessons)) == 1
+
+
 async def test_another_lesson_about_the_same_task_is_no_repeat(lessons: LessonStore) -> None:
     await lessons.save([lesson()])
     (other,) = await lessons.save([lesson("Leave out the dates of the postmark.")])

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from reflexio.agents.lessons.turns import turn
 from reflexio.agents.lessons.worth import is_retired, key, repeats
 from reflexio.agents.stores import Recalled, Saved
 from reflexio.agents.values import Lesson
@@ -79,6 +80,10 @@ class ReflexioLessons:
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         """Keeps lessons; one answer for each, in order. New ones are stored all or none."""
+        async with turn("server", self._user_id):
+            return await self._save(lessons)
+
+    async def _save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         known = [await self._known(each) for each in lessons]
         new = [self._playbook(each) for each, same in zip(lessons, known, strict=True) if not same]
         added = iter((await _asked(self._client.add_user_playbook, new)).ids if new else ())

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from reflexio.agents.embedding import AnyEmbedder
+from reflexio.agents.lessons.turns import turn
 from reflexio.agents.lessons.worth import is_retired, key, repeats
 from reflexio.agents.stores import Chunk, Recalled, Saved, SearchResult, VectorStore
 from reflexio.agents.values import Lesson
@@ -51,7 +52,11 @@ class VectorStoreLessons:
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         """Keeps lessons; one answer for each, in order."""
-        return [await self._save(each) for each in lessons]
+        saved = []
+        for each in lessons:
+            async with turn(id(self.store), _owner(each)):
+                saved.append(await self._save(each))
+        return saved
 
     async def _save(self, lesson: Lesson) -> Saved:
         # Retired ones, too: what did harm is not learned anew.
