@@ -115,6 +115,8 @@ def reflexion_sync(
 def reflexive(*, evaluate: Evaluator | Sequence[Evaluator], **options: Unpack[Options]) -> Callable[..., Any]:
     """A decorator: calling the function with a task then runs `reflexion` on it, and answers with the result.
 
+    It is for functions; a method is given to `reflexion(self.method, …)` instead.
+
     >>> @reflexive(evaluate=lambda said: said.endswith("!"), reflect=lambda failed: "Shout.")
     ... def greet(task, attempt):
     ...     return task + "!" * len(attempt.lessons)

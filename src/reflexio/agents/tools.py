@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
 from reflexio.agents.calling import FAILURES, in_thread, is_async, own
@@ -33,7 +33,8 @@ class Tool:
     async def __call__(self, args: Mapping[str, Any]) -> str:
         """The answer as a model reads it: text, or JSON. Raises what the function raises."""
         given = self._arguments.model_validate(dict(args))
-        values = {name: getattr(given, name) for name in given.model_fields_set}
+        fields = type(given).model_fields
+        values = {str(fields[name].alias): getattr(given, name) for name in given.model_fields_set}
         answer = await (self._function(**values) if self._is_async else in_thread(_called, self._function, values))
         if inspect.isawaitable(answer):
             answer = await answer
@@ -72,6 +73,7 @@ def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
 
 
 def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
+    """As a model whose fields have numbers: names of parameters may be such that pydantic has another use for."""
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -79,5 +81,6 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
             raise ValueError(f"The parameter {name!r} of {_name(function)!r} has no name that a model could use.")
         if name not in hints:
             raise ValueError(f"The parameter {name!r} of {_name(function)!r} needs a type.")
-        fields[name] = (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[f"field_{len(fields)}"] = (hints[name], Field(default, alias=name))
     return create_model(_name(function), __config__=ConfigDict(extra="forbid"), **fields)

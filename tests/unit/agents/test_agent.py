@@ -71,6 +71,15 @@ def test_a_model_is_told_of_a_tool_by_its_signature_and_docstring() -> None:
     assert spec.parameters["properties"]["days"]["default"] == 1
 
 
+async def test_parameters_of_tools_may_have_any_name() -> None:
+    def weather(_city: str, schema: str, model_config: int = 1, copy: bool = False) -> str:
+        return f"{_city} {schema} {model_config} {copy}"
+
+    tool = Tool(weather)
+    assert list(tool.spec.parameters["properties"]) == ["_city", "schema", "model_config", "copy"]
+    assert await tool({"_city": "Rome", "schema": "short", "copy": True}) == "Rome short 1 True"
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
