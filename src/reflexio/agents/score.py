@@ -16,6 +16,7 @@ _LABELLED = re.compile(rf"score{_MARKS}[:=]{_MARKS}{_VALUE}{_END}", re.IGNORECAS
 _ALONE = re.compile(rf"{_MARKS}{_VALUE}{_END}{_MARKS}\.?{_MARKS}")
 _OPENING = re.compile(rf"{_MARKS}(?=[^\n]*[.,/%])(?![0-9]+[.,]?\s){_VALUE}{_END}{_MARKS}(?:[:;,.(\n–—]|-\s)")
 _ASKED_FOR = re.compile(rf"^[ \t*_`\"'{{#>-]*{_LABELLED.pattern}", re.IGNORECASE | re.MULTILINE)
+_CONCLUDING = re.compile(rf"(?:\b(?:final|overall|total){_MARKS}|[{{,]\s*[\"']){_LABELLED.pattern}", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*,[0-9]{3}")
 
 
@@ -32,15 +33,19 @@ def parse_score(text: str) -> float:
 def read_score(text: str) -> float | None:
     """The same, with None when there is none.
 
-    A line that begins with `score:` is the format asked for, and the first such line counts. Otherwise the last of
-    several labelled scores is the conclusion. Without any label, the answer has to begin with the number.
+    A line that begins with `score:` is the format asked for, and the first such line counts. Otherwise several
+    labelled scores have to agree, or one is called the final or overall one. Without any label, the answer has to
+    begin with the number.
     """
     asked_for = _readable(_ASKED_FOR, text)
     if asked_for:
         return asked_for[0]
     labelled = _readable(_LABELLED, text)
+    if len(set(labelled)) > 1:
+        labelled = _readable(_CONCLUDING, text)
+        return labelled[-1] if labelled else None
     if labelled:
-        return labelled[-1]
+        return labelled[0]
     first = text.strip().partition("\n")[0].strip()[:LONGEST_OPENING]
     match = _ALONE.fullmatch(first) or _OPENING.match(first)
     return _value(match) if match else None
