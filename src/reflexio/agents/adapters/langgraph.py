@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphRecursionError
 from langgraph.pregel import Pregel
 
@@ -36,14 +38,22 @@ def from_langgraph(
             state[lessons_key] = lessons
         elif lessons:
             state["messages"] = [SystemMessage(lessons), *state.get("messages", [])]
+        before = await _kept(graph, options.get("config")) + len(state.get("messages", []))
         try:
             ended = await graph.ainvoke(state, **options)
         except GraphRecursionError as error:
             raise AttemptFailed(str(error)) from error
-        _spend(attempt, _messages(ended)[len(state.get("messages", [])) :])
+        _spend(attempt, _messages(ended)[before:])
         return output(ended) if output else _answer(ended)
 
     return run
+
+
+async def _kept(graph: Pregel[Any, Any, Any, Any], config: RunnableConfig | None) -> int:
+    """How many messages a checkpointer has kept of what the thread did before."""
+    if config is None or not isinstance(graph.checkpointer, BaseCheckpointSaver):
+        return 0
+    return len(_messages((await graph.aget_state(config)).values))
 
 
 def _messages(state: Any) -> Sequence[BaseMessage]:

@@ -2,6 +2,7 @@ from typing import Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, SystemMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 from reflexio.agents import reflexion
@@ -89,3 +90,12 @@ async def test_a_graph_that_does_not_end_fails_the_attempt() -> None:
     result = await reflexion(run, {"n": 0}, evaluate=lambda _: True, max_attempts=1)
     assert not result.passed
     assert "3" in result.attempts[0].evaluation.feedback
+
+
+async def test_what_a_thread_has_cost_before_is_not_counted_again() -> None:
+    built = StateGraph(MessagesState).add_node("ask", lambda _: {"messages": [answer("")]}).add_edge(START, "ask")
+    run = from_langgraph(
+        built.compile(checkpointer=InMemorySaver()), config={"configurable": {"thread_id": "breakfast"}}
+    )
+    for _ in range(2):
+        assert (await reflexion(run, "Ask for tea.", evaluate=polite)).usage.calls == 3
