@@ -71,7 +71,7 @@ class Agent:
         model: str | Model,
         tools: Sequence[Callable[..., Any] | Tool] = (),
         memory: Memory | None = None,
-        budget: Budget = UNLIMITED,
+        budget: Budget | None = None,
         max_turns: int = 50,
         architecture: Architecture | str | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class Agent:
         self._model: Model = named(model)
         self._tools = tools_of(tools)
         self.memory = InMemoryMemory() if memory is None else memory
-        self._budget = budget
+        self._budget = budget or UNLIMITED
         self._max_turns = max_turns
         self.architecture = _architecture(architecture)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from reflexio.agents import (
+    Agent,
     Attempt,
     AttemptFailed,
     AttemptRecord,
@@ -17,6 +18,7 @@ from reflexio.agents import (
     InMemoryVectorStore,
     Lesson,
     Output,
+    ScriptedModel,
     Usage,
     reflexion,
     reflexion_stream,
@@ -492,6 +494,7 @@ def test_long_tasks_that_taught_lessons_do_not_crowd_them_out() -> None:
 
 async def test_a_budget_of_none_is_no_limit() -> None:
     assert (await reflexion(answering(1.0), "task", evaluate=itself, budget=None)).passed
+    assert (await Agent(model=ScriptedModel(["Yes."]), budget=None).run("Well?")).output == "Yes."
 
 
 async def test_lessons_may_live_in_a_vector_store() -> None:
