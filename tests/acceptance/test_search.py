@@ -107,7 +107,8 @@ def test_turns_are_found_by_words_and_meaning(client: ReflexioClient) -> None:
     both = {"My parcel never came", "Is the parcel here now?"}
     eventually(lambda: set(turn("parcel", search_mode="fts")) == both)
     assert turn("parcel", search_mode="fts", request_id=first.request_id) == ["My parcel never came"]
-    eventually(lambda: turn("something against the rain", search_mode="vector", top_k=1) == ["Do you sell umbrellas?"])
+    umbrellas = ["Do you sell umbrellas?"]
+    eventually(lambda: turn("something against the rain", search_mode="vector", top_k=1) == umbrellas, seconds=120)
     assert len(turn(None, top_k=3)) == 3
     assert sorted(turn(None, request_id=first.request_id)) == sorted(each["content"] for each in talk)
 

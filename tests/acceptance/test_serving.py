@@ -92,7 +92,7 @@ def test_request_ids_are_echoed_or_made(open_server: Running) -> None:
 
     assert of("trace-7.a:b") == "trace-7.a:b"
     for strange in ("", "a b", "x" * 129, "<script>"):
-        assert len(of(strange)) == 32
+        assert len(of(strange)) == 36
 
 
 def test_rate_limits_answer_429_and_say_when(start_server: StartServer) -> None:

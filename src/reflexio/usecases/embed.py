@@ -15,7 +15,7 @@ from reflexio.ports.storage import Database, Unembedded
 
 log = logging.getLogger("reflexio.embed")
 
-BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 4
+BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 8
 TURNS_AT_ONCE = 200
 IDLE = 0.2
 """Seconds between looks at an empty queue."""

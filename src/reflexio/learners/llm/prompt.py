@@ -5,6 +5,8 @@ from hashlib import sha256
 from importlib.resources import files
 
 PROMPTS = ("extract", "consolidate", "generalise")
+"""Those that learnings come from."""
+OTHERS = ("judge", "reword")
 FINGERPRINT_LENGTH = 12
 
 
@@ -17,7 +19,7 @@ def prompt(name: str) -> str:
 
 @cache
 def fingerprint() -> str:
-    """Changes whenever a prompt does."""
+    """Changes whenever a prompt does that learnings come from."""
     return sha256("\0".join(map(_file, PROMPTS)).encode()).hexdigest()[:FINGERPRINT_LENGTH]
 
 

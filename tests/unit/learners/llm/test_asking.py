@@ -222,4 +222,4 @@ def test_every_prompt_says_what_it_is_for(name: str) -> None:
 
 def test_every_prompt_counts_for_the_fingerprint() -> None:
     folder = Path(prompts.__file__).parent / "prompts"
-    assert sorted(path.stem for path in folder.glob("*.md")) == sorted(prompts.PROMPTS)
+    assert sorted(path.stem for path in folder.glob("*.md")) == sorted([*prompts.PROMPTS, *prompts.OTHERS])
