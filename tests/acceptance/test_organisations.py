@@ -63,6 +63,7 @@ def theirs_are(org: Org) -> dict[str, Any]:
         of_user = client.add_user_playbook([{"user_id": "ann", "content": "Ask the neighbour"}]).ids[0]
         approved = {"content": "Leave it with the neighbour", "playbook_status": "approved"}
         of_agent = client.add_agent_playbooks([approved]).ids[0]
+        job = client.run_playbook_optimization(agent_playbook_id=int(of_agent)).job_id
     return {
         "user_id": "ann",
         "session_id": "s",
@@ -85,6 +86,7 @@ def theirs_are(org: Org) -> dict[str, Any]:
         "id": str(of_user),
         "service_name": "profile_generation",
         "outcome": "hurt",
+        "job_id": job,
     }
 
 
@@ -105,11 +107,11 @@ def test_no_route_reaches_the_rows_of_another(make_org: Callable[[], Org]) -> No
             if path.endswith("publish_interaction"):
                 values = {**values, "user_id": "ours", "session_id": "ours", "request_id": name("request")}
             if path.endswith("run_playbook_optimization"):
-                del values["user_playbook_id"]  # one or the other
+                values.pop("user_playbook_id")  # one or the other
             answered = http.request(
                 method,
                 path,
-                params={key: value for key, value in params.items() if isinstance(value, str)},
+                params={key: str(value) for key, value in params.items() if isinstance(value, str | int)},
                 json=values if "requestBody" in operation else None,
             )
             assert answered.status_code in (200, 404), (path, answered.text)

@@ -10,7 +10,7 @@ from reflexio.models.config import Config
 from reflexio.models.interaction import Interaction
 from reflexio.models.learned import Role, ToolCall, Turn, Window
 from reflexio.models.learning import Kind
-from reflexio.ports.storage import Unlearned, Waiting
+from reflexio.ports.storage import Backlog, Unlearned, Waiting
 
 LONGEST_BACKOFF = 300
 
@@ -32,13 +32,19 @@ def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: in
 
     A time that lies far ahead was told by a clock that has been set back since, and holds nobody up.
     """
-    if not turns or 0 < waiting.retry_at - now <= LONGEST_BACKOFF:
+    urgent = any(each.request.session_finished or each.request.force_extraction for each in turns)
+    return bool(turns) and is_ripe(Backlog(len(turns), urgent), waiting, config, now)
+
+
+def is_ripe(backlog: Backlog, waiting: Waiting, config: Config, now: int) -> bool:
+    """The same, of turns that were only counted."""
+    if 0 < waiting.retry_at - now <= LONGEST_BACKOFF:
         return False
     quiet = config.extraction_idle_timeout_seconds
     return (
         waiting.attempts > 0
-        or len(turns) >= config.stride_size
-        or any(each.request.session_finished or each.request.force_extraction for each in turns)
+        or backlog.turns >= config.stride_size
+        or backlog.is_urgent
         or (quiet > 0 and abs(now - waiting.published_at) >= quiet)
     )
 

@@ -62,6 +62,14 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Backlog:
+    """How many turns of a user nobody has learned from, and whether one of them ends a session or is not to wait."""
+
+    turns: int = 0
+    is_urgent: bool = False
+
+
+@dataclass(frozen=True)
 class Unlearned:
     """A turn to learn from, with what its request says about it."""
 
@@ -327,6 +335,10 @@ class Interactions(Protocol):
 
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
         """A user's turns that are still to be learned from, oldest first."""
+        ...
+
+    def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
+        """Of those users who have one."""
         ...
 
     def users(self, where: TurnScope) -> list[str]:

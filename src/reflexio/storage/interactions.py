@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
 
 from reflexio.models.interaction import (
     Citation,
@@ -15,7 +15,7 @@ from reflexio.models.interaction import (
     UserActionType,
 )
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage import Matched, QueryVector, TimeRange, TurnFilter, TurnScope, Unlearned
+from reflexio.ports.storage import Backlog, Matched, QueryVector, TimeRange, TurnFilter, TurnScope, Unlearned
 from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, in_parts, listing, owned
 from reflexio.storage.schema import interactions, requests
@@ -66,6 +66,10 @@ def read_row(row: Any) -> Interaction:
 ADD = Hot(lambda _: insert(interactions), [*FIELDS, "org_id", "image_encoding", "is_learned"])
 
 
+def _same_request() -> ColumnElement[bool]:
+    return (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
+
+
 class SqlInteractions:
     def __init__(self, connection: Connection, org_id: str, shelves: Shelves) -> None:
         self._connection = connection
@@ -103,6 +107,20 @@ class SqlInteractions:
         rows = self._connection.execute(query.order_by(interactions.c.id).limit(limit))
         return self._with_requests([read_row(row) for row in rows])
 
+    def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
+        urgent = func.max(case((requests.c.session_finished | requests.c.force_extraction, 1), else_=0))
+        query = (
+            select(interactions.c.user_id, func.count(), urgent)
+            .join_from(interactions, requests, _same_request())
+            .where(interactions.c.org_id == self._org, ~interactions.c.is_learned)
+            .group_by(interactions.c.user_id)
+        )
+        found: dict[str, Backlog] = {}
+        for some in in_parts(user_ids):
+            rows = self._connection.execute(query.where(interactions.c.user_id.in_(some)))
+            found |= {user_id: Backlog(turns, bool(urgent)) for user_id, turns, urgent in rows}
+        return found
+
     def _with_requests(self, turns: Sequence[Interaction]) -> list[Unlearned]:
         columns = [requests.c[name] for name in Request.model_fields]
         known: dict[str, Request] = {}
@@ -114,7 +132,7 @@ class SqlInteractions:
 
     def _in_scope(self, where: TurnScope, user_id: str | None) -> list[ColumnElement[bool]]:
         asked = [*self._mine(user_id), *during(interactions.c.created_at, where.within), ~requests.c.evaluation_only]
-        asked += [requests.c.org_id == interactions.c.org_id, requests.c.request_id == interactions.c.request_id]
+        asked.append(_same_request())
         named = {requests.c.agent_version: where.agent_version, requests.c.source: where.source}
         return [*asked, *(column == value for column, value in named.items() if value is not None)]
 

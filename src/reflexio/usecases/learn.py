@@ -6,12 +6,12 @@ The database says who waits; the engine only decides when. Users run side by sid
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from reflexio.errors import InvalidRequest, ProviderRefused, ReflexioError, StorageTaken
-from reflexio.learning.window import Plan, is_due, plan, plans
+from reflexio.learning.window import Plan, is_due, is_ripe, plan, plans
 from reflexio.learning.workflow import BACKOFF, LONGEST_PROBE, School, Task, fail, learn
 from reflexio.models.config import Config
 from reflexio.models.interaction import MOST_INTERACTIONS, PublishResponse
@@ -129,10 +129,24 @@ class Classroom:
         # Page after page, round and round: those who wait for long without being due hide nobody.
         page = await self.database.backlog(MOST_WAITING, after=self._after)
         self._after = page[-1] if len(page) == MOST_WAITING else None
-        for waiting in page:
+        for waiting in await self._ripe(page):
             if begun + under_way < most and not self._busy[_lane(waiting.org_id, waiting.user_id)]:
                 begun += await self._begin(waiting)
         return begun
+
+    async def _ripe(self, page: Sequence[Waiting]) -> list[Waiting]:
+        """Those whose turn it may be, by one look at each organisation: most wait for more to be said."""
+        now, ripe = self.clock.now(), list[Waiting]()
+        for org_id in dict.fromkeys(each.org_id for each in page):
+            mine = [each for each in page if each.org_id == org_id]
+
+            def look(tx: Tx, mine: list[Waiting] = mine) -> list[Waiting]:
+                config, backlogs = stored(tx), tx.interactions.backlogs([each.user_id for each in mine])
+                left = [(each, backlogs.get(each.user_id)) for each in mine]
+                return [each for each, backlog in left if not backlog or is_ripe(backlog, each, config, now)]
+
+            ripe += await self.database.of(org_id).read(look)
+        return ripe
 
     async def _begin(self, waiting: Waiting) -> int:
         store, now = self.database.of(waiting.org_id), self.clock.now()
