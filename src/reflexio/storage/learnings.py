@@ -9,6 +9,7 @@ from sqlalchemy import (
     Connection,
     Text,
     and_,
+    bindparam,
     case,
     delete,
     func,
@@ -82,6 +83,12 @@ def _escaped(text: str) -> str:
 def _holding(column: Any, text: str) -> ColumnElement[bool]:
     held: ColumnElement[bool] = column.ilike(f"%{_escaped(text)}%", escape="\\")
     return held
+
+
+MANY = select(*COLUMNS).where(
+    owned(learnings.c.org_id, bindparam("org")), learnings.c.id.in_(bindparam("ids", expanding=True))
+)
+"""Built once: every search reads what it found."""
 
 
 class SqlLearnings:
@@ -175,9 +182,8 @@ class SqlLearnings:
         return _read(row) if row else None
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
-        query = select(*COLUMNS).where(owned(learnings.c.org_id, self._org))
-        found = (self._connection.execute(query.where(learnings.c.id.in_(some))) for some in in_parts(ids))
-        return {row.id: _read(row) for rows in found for row in rows}
+        found = (self._connection.execute(MANY, {"org": self._org, "ids": some}) for some in in_parts(ids))
+        return {row.id: _read(row) for rows in found for row in rows.all()}
 
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         return listing(self._connection, select(*COLUMNS).where(self._where(where)), learnings, page, _read)
@@ -245,7 +251,7 @@ class SqlLearnings:
         vectors of one search ask the same."""
         if where not in self._passed:
             query = select(learnings.c.id).where(self._where(where)).limit(FEW + 1)
-            ids = frozenset(self._connection.execute(query).scalars())
+            ids = frozenset(self._connection.execute(query).scalars().all())
             self._passed[where] = ids if len(ids) <= FEW else None
         return self._passed[where]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, func, tuple_
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, Table, func, tuple_
 
 from reflexio.models.paging import Listing, Page, Position
 from reflexio.ports.storage import TimeRange
@@ -26,7 +26,7 @@ def in_parts(ids: Sequence[T], size: int = 10_000) -> Iterator[Sequence[T]]:
         yield ids[start : start + size]
 
 
-def owned(column: ColumnElement[str], org_id: str) -> ColumnElement[bool]:
+def owned(column: ColumnElement[str], org_id: str | BindParameter[str]) -> ColumnElement[bool]:
     """The organisation of rows that are looked up by ids. SQLite would rather walk through all rows of one than look
     up a few ids, if it could; written so, it cannot."""
     return func.coalesce(column, "") == org_id

@@ -192,7 +192,8 @@ learnings = Table(
     seconds("expires_at"),
     UniqueConstraint("org_id", "kind", "key", name="learnings_once"),
     Index("learnings_by_time", "org_id", "kind", "created_at", "id"),
-    Index("learnings_of_user", "org_id", "kind", "user_id", "created_at", "id"),
+    # Status and expiry stand in it so that a search need not read the rows that it leaves out.
+    Index("learnings_of_user", "org_id", "kind", "user_id", "created_at", "id", "status", "expires_at"),
     Index("learnings_of_version", "org_id", "kind", "agent_version", "name", "id"),
     Index("learnings_of_request", "org_id", "request_id"),
     Index("learnings_of_cluster", "org_id", "agent_version", "name", "cluster"),

@@ -132,7 +132,12 @@ def upgrade() -> None:
     op.create_index("learnings_by_time", "learnings", ["org_id", "kind", "created_at", "id"], unique=False)
     op.create_index("learnings_of_cluster", "learnings", ["org_id", "agent_version", "name", "cluster"], unique=False)
     op.create_index("learnings_of_request", "learnings", ["org_id", "request_id"], unique=False)
-    op.create_index("learnings_of_user", "learnings", ["org_id", "kind", "user_id", "created_at", "id"], unique=False)
+    op.create_index(
+        "learnings_of_user",
+        "learnings",
+        ["org_id", "kind", "user_id", "created_at", "id", "status", "expires_at"],
+        unique=False,
+    )
     op.create_index(
         "learnings_of_version", "learnings", ["org_id", "kind", "agent_version", "name", "id"], unique=False
     )
