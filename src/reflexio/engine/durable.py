@@ -93,6 +93,8 @@ class DurableWork:
                 self._held = held
             left = await self._journal.unfinished()
         except ReflexioError as error:
+            # Let go: the next start, here or elsewhere, must find the place free.
+            self._release()
             self._refusal = error
             self._settled.set()
             raise
@@ -119,7 +121,11 @@ class DurableWork:
             # Its place in the lane is taken before anything is awaited: the order asked for is the order done.
             asked = Asked(Job(key, name, "queued"), lane, text)
             running = self._begin(asked, asyncio.get_running_loop().create_future())
-            await self._store(running)
+            storing = asyncio.create_task(self._store(running))
+            self._tasks.add(storing)
+            storing.add_done_callback(self._tasks.discard)
+            # Shielded: a job that is written down is done, also when the caller has given up meanwhile.
+            await asyncio.shield(storing)
         elif not await asyncio.shield(self._jobs[key].stored):
             raise StorageUnavailable("The job could not be written down.")
         if key in self._jobs:
@@ -192,6 +198,9 @@ class DurableWork:
                     told.set_exception(StorageUnavailable(CLOSED))
         self._jobs.clear()
         self._settled.set()
+        self._release()
+
+    def _release(self) -> None:
         if self._held:
             self._held.__exit__(None, None, None)
             self._held = None

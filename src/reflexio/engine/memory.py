@@ -46,9 +46,8 @@ class MemoryJournal:
         entry.answers.clear()
 
     async def forget(self, before: int, limit: int) -> int:
-        old = [key for key, entry in self._jobs.items() if entry.asked.job.state in ENDED and entry.ended_at < before][
-            :limit
-        ]
+        ended = ((key, entry.ended_at) for key, entry in self._jobs.items() if entry.asked.job.state in ENDED)
+        old = [key for key, at in ended if at < before][:limit]
         for key in old:
             del self._jobs[key]
         return len(old)

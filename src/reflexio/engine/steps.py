@@ -1,4 +1,4 @@
-"""What both engines mean by a step, an answer and an outcome. Where answers are kept is theirs to say."""
+"""What a step, an answer and an outcome are. Where answers are kept is the engine's to say."""
 
 import asyncio
 import json

@@ -100,6 +100,47 @@ async def test_while_another_works_nobody_waits_here_for_ever(tmp_path: Path) ->
     await second.close()
 
 
+async def test_a_start_that_failed_lets_go_and_can_be_repeated(tmp_path: Path) -> None:
+    class Unreadable(MemoryJournal):
+        fails = True
+
+        async def unfinished(self) -> list[Asked]:
+            if self.fails:
+                raise StorageFull(path="data.db")
+            return await super().unfinished()
+
+    journal = Unreadable()
+    work = DurableWork(journal, alone=lambda: Sole(tmp_path / "lock", patience=0))
+    with pytest.raises(StorageFull):
+        await started(work)
+    journal.fails = False
+    await work.start()
+    await work.enqueue("one", "k", {"n": 1}, lane="l")
+    assert (await work.wait("k")).state == "done"
+    await work.close()
+
+
+async def test_what_is_written_down_is_done_although_the_caller_gave_up() -> None:
+    class Slow(MemoryJournal):
+        def __init__(self) -> None:
+            super().__init__()
+            self.writing, self.go_on = asyncio.Event(), asyncio.Event()
+
+        async def add(self, asked: Asked, now: int) -> bool:
+            self.writing.set()
+            await self.go_on.wait()
+            return await super().add(asked, now)
+
+    journal = Slow()
+    work = await started(DurableWork(journal))
+    asking = asyncio.create_task(work.enqueue("one", "k", {"n": 1}, lane="l"))
+    await journal.writing.wait()
+    asking.cancel()
+    journal.go_on.set()
+    assert (await work.wait("k")).state == "done"
+    await work.close()
+
+
 async def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(StorageReadOnly):
         await started(DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "none" / "lock")))
