@@ -58,8 +58,8 @@ class InteractionCalls(Calls):
         """Stores turns of a conversation. When this returns they are on disk.
 
         Without `session_id` one is made and returned. The same `idempotency_key` stores only once; each call has one
-        of its own, so that repeating it on a bad connection is safe. `wait_for_response` learns from exactly these turns
-        first and answers with what came of it; it waits up to 600 seconds.
+        of its own, so that repeating it on a bad connection is safe. `wait_for_response` learns from exactly these
+        turns first and answers with what came of it; it waits up to 600 seconds.
         """
         key = idempotency_key or new_id()
 
