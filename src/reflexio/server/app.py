@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reflexio.server import problems
 from reflexio.server.auth import Gate
@@ -58,6 +59,22 @@ def _straight() -> dict[tuple[str, str], Handler]:
     return {(method, route.path): route.straight() for route in plain for method in route.methods or ()}
 
 
+class App(FastAPI):
+    """FastAPI behind our entry: what the entry answers itself passes none of the rooms in between."""
+
+    entry: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        scope["app"] = self
+        await self.entry(scope, receive, send)
+
+    async def by_router(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(scope, receive, send)
+
+
 def create_app(config: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -69,17 +86,17 @@ def create_app(config: Settings) -> FastAPI:
         finally:
             await house.close()
 
-    app = FastAPI(
+    app = App(
         title="Reflexio",
         summary=SUMMARY,
         version=version("reflexio"),
         lifespan=lifespan,
         responses=problems.DOCUMENTED,
     )
-    app.add_middleware(Entry, max_body_bytes=config.max_body_bytes, straight=_straight())
+    app.entry = Entry(app.by_router, max_body_bytes=config.max_body_bytes, straight=_straight())
     if config.cors_origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
+        app.entry = CORSMiddleware(
+            app.entry, allow_origins=list(config.cors_origins), allow_methods=["*"], allow_headers=["*"]
         )
     problems.install(app)
     for module in ROUTES:

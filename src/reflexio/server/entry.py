@@ -3,13 +3,11 @@
 import re
 from collections.abc import Mapping
 
-from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reflexio.errors import ReflexioError, TooLarge
+from reflexio.errors import TooLarge
 from reflexio.models.identity import new_id
 from reflexio.server.auth import Gate
 from reflexio.server.body import Handler
@@ -45,8 +43,12 @@ class Entry:
         request_id = given if SAFE_ID.fullmatch(given) else new_id()
         scope["request_id"] = request_id
 
+        started = False
+
         async def stamped(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 MutableHeaders(scope=message)["X-Request-ID"] = request_id
             await send(message)
 
@@ -57,7 +59,9 @@ class Entry:
                 await (await handle(Request(scope, receive)))(scope, receive, stamped)
             else:
                 await self._app(scope, receive, stamped)
-        except (ReflexioError, HTTPException, RequestValidationError) as error:
+        except Exception as error:
+            if started:  # the router has answered, and the server writes its own log
+                raise
             await (await answer(Request(scope), error))(scope, receive, stamped)
 
     async def _admit(self, scope: Scope, headers: Headers) -> None:

@@ -142,14 +142,16 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 
 async def answer(request: Request, error: Exception) -> Response:
-    """The answer to an error that one of our own rooms raised."""
+    """The answer to an error that came as far as the entry."""
     match error:
         case errors.ReflexioError():
             return await _ours(request, error)
         case RequestValidationError():
             return await _invalid(request, error)
-        case _:
+        case HTTPException():
             return await _http(request, error)
+        case _:
+            return await _unexpected(request, error)
 
 
 def install(app: FastAPI) -> None:

@@ -48,7 +48,7 @@ class SqlReceipts:
     def add(self, key: str, receipt: Receipt, now: int) -> bool:
         row = {"org_id": self._org, "key": key, "created_at": now}
         row |= {"fingerprint": receipt.fingerprint, "answer": receipt.answer}
-        return ONCE.run(self._connection, [row]).rowcount > 0
+        return ONCE.run(self._connection, [row]) > 0
 
 
 def forget_receipts(connection: Connection, before: int) -> int:

@@ -24,3 +24,26 @@ async def test_an_internal_error_is_logged_under_the_request_id_of_the_answer(
     assert answer.status_code == 500
     assert answer.json()["request_id"] == answer.headers["X-Request-ID"] == "mine-42"
     assert "mine-42" in caplog.text
+
+
+async def test_so_is_one_in_a_route_that_the_entry_answers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("reflexio.usecases.publish.publish", broken)
+    app = create_app(Settings(data=tmp_path))
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport) as http:
+        with caplog.at_level(logging.ERROR, "reflexio.server"):
+            answer = await http.post(
+                "http://127.0.0.1/api/publish_interaction",
+                json={"user_id": "ann", "interaction_data_list": [{"content": "x"}]},
+                headers={"X-Request-ID": "mine-43"},
+            )
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["request_id"] == answer.headers["X-Request-ID"] == "mine-43"
+    assert "mine-43" in caplog.text
+    assert "ZeroDivisionError" in caplog.text

@@ -1,5 +1,6 @@
 """The learner that needs no model: what its rules find in a window, and what becomes of it."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -61,23 +62,33 @@ class LocalLearner:
         return Generalisation(generalising.generalise(gathered))
 
     async def _findings(self, turns: Sequence[Turn]) -> list[Finding]:
+        # The rules take some milliseconds, in which nobody else would be served.
+        ruled = await asyncio.to_thread(_by_rules, turns)
         found: list[Finding] = []
         for place, turn in enumerate(turns):
-            if turn.is_new and turn.role == "user":
-                found += await self._from_user(turns, place)
+            if place in ruled:
+                said, is_order = ruled[place]
+                found += said if is_order else [*said, *_one(await repeated(turns, place, self._embedder))]
             if turn.is_new and turn.expert_content.strip():
                 found += _one(await expert_difference(turns, place, self._embedder))
         return [*found, *recoveries(turns)]
 
-    async def _from_user(self, turns: Sequence[Turn], place: int) -> list[Finding]:
-        forgotten = list(_forgotten(turns[place]))
-        settled = {quote.text for each in forgotten for quote in each.candidate.evidence}
-        ordered = [order for order in orders(turns, place) if order.sentence.text not in settled]
-        commands = {order.sentence.text for order in ordered}
-        found = [*forgotten, *(_order(turns, place, each) for each in ordered)]
-        found += _told(turns[place], settled, commands)
-        found += _one(confirmation(turns, place))
-        return found if ordered else [*found, *_one(await repeated(turns, place, self._embedder))]
+
+def _by_rules(turns: Sequence[Turn]) -> dict[int, tuple[list[Finding], bool]]:
+    """What each new turn of the user says, by its place, and whether there is an order in it."""
+    places = [place for place, turn in enumerate(turns) if turn.is_new and turn.role == "user"]
+    return {place: _said(turns, place) for place in places}
+
+
+def _said(turns: Sequence[Turn], place: int) -> tuple[list[Finding], bool]:
+    forgotten = list(_forgotten(turns[place]))
+    settled = {quote.text for each in forgotten for quote in each.candidate.evidence}
+    ordered = [order for order in orders(turns, place) if order.sentence.text not in settled]
+    commands = {order.sentence.text for order in ordered}
+    found = [*forgotten, *(_order(turns, place, each) for each in ordered)]
+    found += _told(turns[place], settled, commands)
+    found += _one(confirmation(turns, place))
+    return found, bool(ordered)
 
 
 @lru_cache(maxsize=1)
