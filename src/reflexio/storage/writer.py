@@ -44,6 +44,7 @@ class Writer:
         self._engine = engine
         self._path = path
         self._waiting: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._connection: Connection | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="reflexio-writer", daemon=True)
@@ -76,8 +77,11 @@ class Writer:
         self._thread.join()
 
     def _work(self) -> None:
-        while group := self._next_group():
-            self._commit([write for write in group if write.begin()])
+        try:
+            while group := self._next_group():
+                self._commit([write for write in group if write.begin()])
+        finally:
+            self._drop_connection()
 
     def _next_group(self) -> list[Write]:
         """Everything that waits, or nothing once the writer is closed and all is made."""
@@ -95,7 +99,8 @@ class Writer:
     def _commit(self, group: list[Write]) -> None:
         ended: list[Outcome] = []
         try:
-            with self._engine.begin() as connection:
+            connection = self._connected()
+            with connection.begin():
                 driver: Any = connection.connection.driver_connection
                 for write in group:
                     try:
@@ -107,7 +112,20 @@ class Writer:
         except BaseException as error:  # noqa: BLE001  this thread writes for everybody and must go on
             # The whole transaction is gone: nobody was answered, so nobody is lied to.
             ended = [(write, None, self._explained(error)) for write in group]
+            self._drop_connection()
         _tell(ended)
+
+    def _connected(self) -> Connection:
+        """One connection for all commits: to take it from the pool and back costs as much as a write."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(DBAPIError):
+                connection.close()
 
     def _explained(self, failure: BaseException) -> BaseException:
         return explain(failure, self._path) if isinstance(failure, DBAPIError) else failure
