@@ -3,11 +3,15 @@
 They are no secrets: whoever asks for a row must be of its organisation.
 """
 
+import os
 import random
 from uuid import UUID
 
 # Seeded by the operating system, once. A call into it lets other threads run first: they may take their time.
 _chance = random.Random()
+if hasattr(os, "register_at_fork"):
+    # A forked process would go on with the numbers of its parent, and so would each of its siblings.
+    os.register_at_fork(after_in_child=_chance.seed)
 
 
 def new_id() -> str:
