@@ -4,6 +4,7 @@ They raise what httpx raises, so that nothing above has to know who made the cal
 """
 
 import asyncio
+import os
 import socket
 import threading
 import time
@@ -235,8 +236,11 @@ class Plain:
         self.address = address
         self._idle = _Idle[Connection]()
         self._places = threading.Semaphore(MOST)
+        self._process = os.getpid()
 
     def send(self, request: bytes, seconds: float, connect_seconds: float) -> Reply:
+        if self._process != os.getpid():
+            self._begin_anew()
         with self._places:
             connection = self._idle.take() or Connection.open(self.address, connect_seconds)
             try:
@@ -249,6 +253,12 @@ class Plain:
             else:
                 self._idle.put(connection)
             return reply
+
+    def _begin_anew(self) -> None:
+        """In a forked process: its parent goes on with the connections, and they cannot be shared."""
+        self._process = os.getpid()
+        self._places = threading.Semaphore(MOST)
+        self._idle.close()
 
     def close(self) -> None:
         self._idle.close()

@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import io
+import os
 import socket
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -245,6 +247,18 @@ def test_threads_share_a_client() -> None:
     ):
         assert all(answer.success for answer in threads.map(lambda _: client.whoami(), range(200)))
         assert server.connections <= 8
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks on Windows")
+def test_a_forked_process_makes_connections_of_its_own() -> None:
+    with serving(OK, OK, OK) as server, ReflexioClient(url_endpoint=server.url, retries=0) as client:
+        assert client.whoami().success
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if client.whoami().success else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert client.whoami().success
+        assert server.connections == 2
 
 
 # --- what is sent
