@@ -249,6 +249,7 @@ def test_threads_share_a_client() -> None:
         assert server.connections <= 8
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no forks on Windows")
 def test_a_forked_process_makes_connections_of_its_own() -> None:
     with serving(OK, OK, OK) as server, ReflexioClient(url_endpoint=server.url, retries=0) as client:

@@ -12,6 +12,7 @@ def test_names_do_not_repeat() -> None:
     assert len({new_id() for _ in range(10_000)}) == 10_000
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no forks on Windows")
 def test_children_of_one_process_make_other_names_than_it_and_each_other() -> None:
     names = {_name_of_a_child() for _ in range(3)} | {new_id()}
