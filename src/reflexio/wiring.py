@@ -4,13 +4,14 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.sole import Sole
-from reflexio.errors import StorageTaken
+from reflexio.errors import ReflexioError, StorageTaken
 from reflexio.learning.workflow import School
 from reflexio.models.config import APIKeyConfig, Config, PlaybookOptimizerConfig
 from reflexio.ports.assistant import Assistant
@@ -82,6 +83,9 @@ class Reflexio:
 
     async def _learn(self) -> None:
         await self._take_over()
+        # Its modules take long to load, and on the loop nobody would be served meanwhile.
+        with suppress(ReflexioError):  # whoever learns first is told
+            await asyncio.to_thread(self.classroom.taught_by, Config())
         await self.classroom.keep_learning(lambda: self.traffic.is_crowded)
 
     async def _gather(self) -> None:
