@@ -1,5 +1,6 @@
 """The HTTP application around a running Reflexio."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -7,6 +8,9 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from reflexio.models.config import Setting
+from reflexio.models.shape import Answered, Sent
+from reflexio.models.shape import build as build_model
 from reflexio.server import problems
 from reflexio.server.auth import Gate
 from reflexio.server.body import Handler, JsonRoute
@@ -58,16 +62,23 @@ def _straight() -> dict[tuple[str, str], Handler]:
     return {(method, route.path): route.straight() for route in plain for method in route.methods or ()}
 
 
+def _build_models() -> None:
+    for shape in (Sent, Answered, Setting):
+        build_model(shape)
+
+
 def create_app(config: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        house = await build(config)
+        house = getattr(app.state, "reflexio", None) or await build(config)
         _install(app, house)
         house.start()
+        built = asyncio.create_task(asyncio.to_thread(_build_models))
         try:
             yield
         finally:
             await house.close()
+            await built
 
     app = FastAPI(
         title="Reflexio",

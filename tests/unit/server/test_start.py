@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,13 @@ def test_an_embedder_without_its_key_stops_the_start_with_an_error_of_ours(tmp_p
 def test_an_embedder_that_nobody_knows_stops_the_start_with_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="'local' or 'openai:<model>'"):
         serve(Settings(data=tmp_path, port=0, embedder="lokal"))
+
+
+def test_a_start_builds_no_model_and_loads_no_dialect_that_it_does_not_use() -> None:
+    code = (
+        "import sys, reflexio.server.run, reflexio.storage.sqlite\n"
+        "from reflexio.models.interaction import PublishRequest\n"
+        "print('sqlalchemy.dialects.postgresql' in sys.modules or PublishRequest.__pydantic_complete__)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
