@@ -13,7 +13,7 @@ WORDS = (
     (r"\bAwaitable\[(\w+)\]", r"\1"),
     (r"import Awaitable, Callable", "import Callable"),
     (r"\bAsyncReflexioClient\b", "ReflexioClient"),
-    (r"\bAsyncBackground\b", "Background"),
+    (r"\bAsync(Background|Plain)\b", r"\1"),
     (r"\bhttpx\.Async(\w+)", r"httpx.\1"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),

@@ -1,14 +1,17 @@
 """HTTP answers become values or errors here."""
 
 import email.utils
+import json
 import random
 import time
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from reflexio import errors
+from reflexio.client.http1 import Reply
 
 A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
@@ -17,28 +20,28 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 LONGEST_WAIT = 30.0
 
 
-def _detail(response: httpx.Response) -> str:
+def _detail(reply: Reply) -> str:
     try:
-        detail = response.json()["detail"]
+        detail = json.loads(reply.content)["detail"]
     except (ValueError, KeyError, TypeError):
-        return response.text[:500]
+        return reply.text[:500]
     return detail if isinstance(detail, str) else str(detail)
 
 
-def _explained(response: httpx.Response) -> str:
+def _explained(reply: Reply) -> str:
     """What a Reflexio server says is missing; of any other answer the path says more than its page."""
-    ours = response.headers.get("content-type", "").startswith("application/problem+json")
-    return _detail(response) if ours else ""
+    ours = reply.headers.get("content-type", "").startswith("application/problem+json")
+    return _detail(reply) if ours else ""
 
 
-def failure(response: httpx.Response) -> errors.ReflexioError:
-    """The error that a response with an error status stands for."""
-    detail = _detail(response)
-    match response.status_code:
+def failure(reply: Reply, url: str) -> errors.ReflexioError:
+    """The error that a reply with an error status stands for."""
+    detail = _detail(reply)
+    match reply.status:
         case 401 | 403:
             return errors.NotAuthorised.told(detail)
         case 404:
-            return errors.NotFound.told(_explained(response), what="route", id=response.request.url.path)
+            return errors.NotFound.told(_explained(reply), what="route", id=urlsplit(url).path)
         case 409:
             return errors.Conflict(detail)
         case 413:
@@ -46,13 +49,13 @@ def failure(response: httpx.Response) -> errors.ReflexioError:
         case 400 | 415 | 422:
             return errors.InvalidRequest(detail)
         case 429:
-            return errors.RateLimited.told(detail, retry_after=retry_after(response) or 1.0)
+            return errors.RateLimited.told(detail, retry_after=retry_after(reply) or 1.0)
         case status:
             return errors.ServerFailed(detail, status=status)
 
 
-def retry_after(response: httpx.Response) -> float | None:
-    given = response.headers.get("retry-after", "")
+def retry_after(reply: Reply) -> float | None:
+    given = reply.headers.get("retry-after", "")
     if given.replace(".", "", 1).isdigit():
         return float(given)
     try:
@@ -84,14 +87,14 @@ def pause(error: Exception, attempt: int) -> float:
     return 0.1 * 2.0**attempt * random.uniform(0.5, 1.5)
 
 
-def read(response: httpx.Response, answer: type[A]) -> A:
-    if response.is_error:
-        raise failure(response)
+def read(reply: Reply, answer: type[A], url: str) -> A:
+    if reply.is_error:
+        raise failure(reply, url)
     try:
-        return answer.model_validate_json(response.content or b"{}", extra="ignore")
+        return answer.model_validate_json(reply.content or b"{}", extra="ignore")
     except ValidationError as error:
-        detail = f"{response.request.url} did not answer as a Reflexio server does: {response.text[:200]!r}"
-        raise errors.ServerFailed(detail, status=response.status_code) from error
+        detail = f"{url} did not answer as a Reflexio server does: {reply.text[:200]!r}"
+        raise errors.ServerFailed(detail, status=reply.status) from error
 
 
 def build(model: type[B], values: dict[str, object]) -> B:

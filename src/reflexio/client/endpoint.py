@@ -20,7 +20,8 @@ class Endpoint:
     @classmethod
     def find(cls, api_key: str, url_endpoint: str) -> "Endpoint":
         url = url_endpoint or os.environ.get("REFLEXIO_URL", "") or DEFAULT_URL
-        return cls(url.rstrip("/"), api_key or os.environ.get("REFLEXIO_API_KEY", ""))
+        key = api_key or os.environ.get("REFLEXIO_API_KEY", "")
+        return cls(url.strip().rstrip("/"), key.strip())
 
     @property
     def headers(self) -> dict[str, str]:

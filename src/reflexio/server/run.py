@@ -16,6 +16,9 @@ NOT_STARTED = 3
 SWITCH_SECONDS = 0.0005
 """How long one thread may keep the others waiting. Calls are short; Python's own five milliseconds are a whole call."""
 
+KEEP_ALIVE_SECONDS = 75
+"""How long a connection may be idle; longer than a client keeps one, so that no call meets the end of it."""
+
 
 class _Server(uvicorn.Server):
     def __init__(self, app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
@@ -49,6 +52,7 @@ def serve(settings: Settings) -> None:
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=20,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     server = _Server(app, config, settings)
     try:

@@ -1,23 +1,19 @@
 """An error reads on the client as the server said it, once."""
 
-import httpx
 import pytest
 
 from reflexio import errors
 from reflexio.client.answers import failure
+from reflexio.client.http1 import Reply
 from reflexio.server.problems import as_problem
 
 PATH = "/api/delete_interaction"
+URL = f"http://127.0.0.1:8081{PATH}?wait=true"
 
 
 def _as_the_client_reads(error: errors.ReflexioError) -> errors.ReflexioError:
     sent = as_problem(error, "")
-    return failure(_response(sent.status_code, bytes(sent.body), dict(sent.headers)))
-
-
-def _response(status: int, content: bytes, headers: dict[str, str]) -> httpx.Response:
-    request = httpx.Request("DELETE", f"http://127.0.0.1:8081{PATH}")
-    return httpx.Response(status, content=content, headers=headers, request=request)
+    return failure(Reply(sent.status_code, sent.headers, bytes(sent.body)), URL)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,7 @@ def test_an_error_crosses_the_wire_with_its_class_and_its_words(error: errors.Re
 
 def test_a_404_of_something_else_than_reflexio_names_the_path() -> None:
     page = b"<html>nothing here</html>"
-    read = failure(_response(404, page, {"content-type": "text/html"}))
+    read = failure(Reply(404, {"content-type": "text/html"}, page), URL)
     assert isinstance(read, errors.NotFound)
     assert str(read) == f"There is no route '{PATH}'."
 

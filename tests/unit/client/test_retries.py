@@ -11,6 +11,7 @@ import pytest
 
 from reflexio import AsyncReflexioClient, errors
 from reflexio.client import answers
+from reflexio.client.http1 import Reply
 from reflexio.client.sync import ReflexioClient
 from tests.builders import turns
 
@@ -119,19 +120,23 @@ def test_a_limited_caller_waits_as_long_as_it_was_told() -> None:
     assert script.waited == [7.0, answers.LONGEST_WAIT]
 
 
+def limited(retry_after: str) -> Reply:
+    return Reply(429, {"retry-after": retry_after}, b"")
+
+
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [("3", 3.0), ("2.5", 2.5), ("", None), ("soon", None), ("-1", None), ("Not a date GMT", None)],
 )
 def test_retry_after_is_read(header: str, seconds: float | None) -> None:
-    assert answers.retry_after(httpx.Response(429, headers={"Retry-After": header})) == seconds
+    assert answers.retry_after(limited(header)) == seconds
 
 
 def test_retry_after_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reflexio.client.answers.time.time", lambda: 1_000_000.0)
     in_a_minute = formatdate(1_000_060, usegmt=True)
-    assert answers.retry_after(httpx.Response(429, headers={"Retry-After": in_a_minute})) == 60.0
-    assert answers.retry_after(httpx.Response(429, headers={"Retry-After": formatdate(0, usegmt=True)})) == 0.0
+    assert answers.retry_after(limited(in_a_minute)) == 60.0
+    assert answers.retry_after(limited(formatdate(0, usegmt=True))) == 0.0
 
 
 @pytest.mark.parametrize(

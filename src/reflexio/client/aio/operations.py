@@ -10,6 +10,7 @@ from reflexio import errors
 from reflexio.client import answers
 from reflexio.client.aio.calls import CONNECT_SECONDS, Calls
 from reflexio.client.answers import build
+from reflexio.client.http1 import Reply
 from reflexio.models.operation import (
     CancelOperationRequest,
     CancelOperationResponse,
@@ -134,13 +135,13 @@ class OperationCalls(Calls):
 
     async def _progress(self, operation_id: str) -> AsyncGenerator[OperationStatusInfo, None]:
         """What one connection tells, up to the operation's end. Raises ServerUnreachable when it breaks before."""
-        path = f"/api/operations/{quote(operation_id, safe='')}/events"
+        url = f"{self.endpoint.url}/api/operations/{quote(operation_id, safe='')}/events"
         patience = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         try:
-            async with self._http.stream("GET", path, timeout=patience) as response:
+            async with self._http.stream("GET", url, headers=self.endpoint.headers, timeout=patience) as response:
                 if response.is_error:
                     await response.aread()
-                    raise answers.failure(response)
+                    raise answers.failure(Reply.of(response), url)
                 async for line in response.aiter_lines():
                     if line.startswith("data:"):
                         news = OperationStatusInfo.model_validate_json(line.removeprefix("data:"))

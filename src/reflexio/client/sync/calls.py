@@ -1,6 +1,7 @@
 # Generated from client/aio/calls.py by scripts/make_sync_client.py. Change that file and run `make format`.
 """One call to the server: sent, tried again where that is safe, and turned into a value or an error."""
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from reflexio.client import answers
 from reflexio.client.background import Background, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import Endpoint
+from reflexio.client.http1 import Address, Reply
+from reflexio.client.plain import Plain
 from reflexio.models.interaction import BulkDeleteResponse
 from reflexio.models.profile import UpdateResponse
 
@@ -28,6 +31,18 @@ WAITED_SECONDS = 600.0
 def zoned(moment: datetime | None) -> datetime | None:
     """A time without a zone is the caller's local time."""
     return moment.astimezone() if moment is not None and moment.tzinfo is None else moment
+
+
+def _target(path: str, params: dict[str, Any] | None) -> str:
+    given = {name: value for name, value in (params or {}).items() if value is not None}
+    return f"{path}?{httpx.QueryParams(given)}" if given else path
+
+
+def _content(body: BaseModel | dict[str, Any] | None) -> bytes:
+    """Only what the caller said: with our own clock in it, the same call a second later would be another one."""
+    if isinstance(body, BaseModel):
+        return body.__pydantic_serializer__.to_json(body, exclude_none=True, exclude_unset=True)
+    return b"" if body is None else json.dumps(body, allow_nan=False).encode()
 
 
 class Calls:
@@ -53,15 +68,14 @@ class Calls:
         self.endpoint = Endpoint.find(api_key, url_endpoint)
         self._fail_open = fail_open
         self._retries = retries
-        self._timeout = httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+        self._seconds = timeout
+        self._headers = {"Content-Type": "application/json", **self.endpoint.headers}
         self._cache = Cache(cache_seconds)
         self._background = Background(on_background_error)
         self._sleep = time.sleep
-        self._urls: dict[str, httpx.URL] = {}
+        address = Address.of(self.endpoint.url) if transport is None else None
+        self._plain = Plain(address) if address else None
         self._http = httpx.Client(
-            base_url=self.endpoint.url,
-            headers=self.endpoint.headers,
-            timeout=self._timeout,
             transport=transport,
             verify=self.endpoint.trust,
             follow_redirects=False,
@@ -78,6 +92,8 @@ class Calls:
         """Finishes the background calls and closes the connection. Leaving the `with` block does the same."""
         self.flush()
         self._http.close()
+        if self._plain is not None:
+            self._plain.close()
 
     def flush(self) -> None:
         """Waits until every background call has finished."""
@@ -95,21 +111,14 @@ class Calls:
         repeatable: bool = True,
         waited: bool = False,
     ) -> A:
-        # Only what the caller said: with our own clock in it, the same call a second later would be another one.
-        said = body.model_dump_json(exclude_none=True, exclude_unset=True) if isinstance(body, BaseModel) else None
-        request = self._http.build_request(
-            method,
-            self._url(path),
-            content=said,
-            json=body if isinstance(body, dict) else None,
-            params={name: value for name, value in params.items() if value is not None} if params else None,
-            headers={"Content-Type": "application/json", **(headers or {})},
-            timeout=httpx.Timeout(WAITED_SECONDS, connect=CONNECT_SECONDS) if waited else httpx.USE_CLIENT_DEFAULT,
-        )
+        url = f"{self.endpoint.url}{_target(path, params)}"
+        content = _content(body)
+        sent = {**self._headers, **(headers or {})}
+        seconds = WAITED_SECONDS if waited else self._seconds
         attempt = 0
         while True:
             try:
-                return answers.read(self._http.send(request), answer)
+                return answers.read(self._send(method, url, sent, content, seconds), answer, url)
             except (errors.ReflexioError, httpx.TransportError) as error:
                 if attempt >= self._retries or not answers.may_repeat(error, repeatable=repeatable):
                     if isinstance(error, httpx.TransportError):
@@ -120,13 +129,13 @@ class Calls:
                 self._sleep(answers.pause(error, attempt))
                 attempt += 1
 
-    def _url(self, path: str) -> httpx.URL | str:
-        """The whole address of a call without parts of its own, parsed once."""
-        if "?" in path or path.count("/") > 2:
-            return path
-        if path not in self._urls:
-            self._urls[path] = httpx.URL(f"{self.endpoint.url}{path}")
-        return self._urls[path]
+    def _send(self, method: str, url: str, headers: dict[str, str], content: bytes, seconds: float) -> Reply:
+        connect_seconds = min(seconds, CONNECT_SECONDS)
+        if self._plain is not None:
+            request = self._plain.address.request(method, url.removeprefix(self.endpoint.url), headers, content)
+            return self._plain.send(request, seconds, connect_seconds)
+        timeout = httpx.Timeout(seconds, connect=connect_seconds)
+        return Reply.of(self._http.request(method, url, content=content, headers=headers, timeout=timeout))
 
     def _gently(self, call: Callable[[], A], answer: type[A]) -> A:
         """A call that an agent makes while it works: with `fail_open`, its failure is an empty answer."""

@@ -58,8 +58,8 @@ class InteractionCalls(Calls):
         """Stores turns of a conversation. When this returns they are on disk.
 
         Without `session_id` one is made and returned. The same `idempotency_key` stores only once; each call has one
-        of its own, so that repeating it on a bad connection is safe. `wait_for_response` is there for the time when
-        there is learning to wait for: today it only lengthens the timeout to 600 seconds.
+        of its own, so that repeating it on a bad connection is safe. `wait_for_response` learns from exactly these
+        turns first and answers with what came of it; it waits up to 600 seconds.
         """
         key = idempotency_key or new_id()
 
@@ -108,10 +108,7 @@ class InteractionCalls(Calls):
         return answer
 
     def get_learning_status(self, request_id: str) -> str:
-        """How far learning from a publish has come: pending, processing, done, failed or not_tracked.
-
-        Today it is pending or not_tracked.
-        """
+        """How far learning from a publish has come: pending, processing, done, failed or not_tracked."""
         params = {"request_id": request_id}
         answer = self._call("GET", "/api/learning_status", LearningStatusResponse, params=params)
         return answer.status

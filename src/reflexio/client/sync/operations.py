@@ -10,6 +10,7 @@ import httpx
 from reflexio import errors
 from reflexio.client import answers
 from reflexio.client.answers import build
+from reflexio.client.http1 import Reply
 from reflexio.client.sync.calls import CONNECT_SECONDS, Calls
 from reflexio.models.operation import (
     CancelOperationRequest,
@@ -133,13 +134,13 @@ class OperationCalls(Calls):
 
     def _progress(self, operation_id: str) -> Generator[OperationStatusInfo, None, None]:
         """What one connection tells, up to the operation's end. Raises ServerUnreachable when it breaks before."""
-        path = f"/api/operations/{quote(operation_id, safe='')}/events"
+        url = f"{self.endpoint.url}/api/operations/{quote(operation_id, safe='')}/events"
         patience = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         try:
-            with self._http.stream("GET", path, timeout=patience) as response:
+            with self._http.stream("GET", url, headers=self.endpoint.headers, timeout=patience) as response:
                 if response.is_error:
                     response.read()
-                    raise answers.failure(response)
+                    raise answers.failure(Reply.of(response), url)
                 for line in response.iter_lines():
                     if line.startswith("data:"):
                         news = OperationStatusInfo.model_validate_json(line.removeprefix("data:"))
