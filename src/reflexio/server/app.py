@@ -1,11 +1,13 @@
 """The HTTP application around a running Reflexio."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.middleware.cors import CORSMiddleware
 
 from reflexio.models.config import Setting
@@ -32,6 +34,11 @@ from reflexio.server.routes import (
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
+# FastAPI silences this while it makes a route; ours are built later, when it no longer does.
+warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
+
+FIRST_CALLS = 0.3
+"""Seconds in which a server that has just started does nothing but answer."""
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
 ROUTES = (
     health,
@@ -62,9 +69,11 @@ def _straight() -> dict[tuple[str, str], Handler]:
     return {(method, route.path): route.straight() for route in plain for method in route.methods or ()}
 
 
-def _build_models() -> None:
+async def _build_models() -> None:
+    """In a thread and a moment later: whoever is first builds the one model that it needs, and waits for no other."""
+    await asyncio.sleep(FIRST_CALLS)
     for shape in (Sent, Answered, Setting):
-        build_model(shape)
+        await asyncio.to_thread(build_model, shape)
 
 
 def create_app(config: Settings) -> FastAPI:
@@ -73,12 +82,12 @@ def create_app(config: Settings) -> FastAPI:
         house = getattr(app.state, "reflexio", None) or await build(config)
         _install(app, house)
         house.start()
-        built = asyncio.create_task(asyncio.to_thread(_build_models))
+        building = asyncio.create_task(_build_models())
         try:
             yield
         finally:
+            building.cancel()
             await house.close()
-            await built
 
     app = FastAPI(
         title="Reflexio",

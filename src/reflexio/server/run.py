@@ -51,6 +51,7 @@ def serve(settings: Settings) -> None:
         access_log=settings.log_level == "debug",
         proxy_headers=False,
         server_header=False,
+        ws="none",
         timeout_graceful_shutdown=20,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
