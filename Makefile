@@ -20,10 +20,15 @@ help: ## Show this list
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: .venv/.run ## Start a server, publish conversations, show what was stored, stop
+# pip compiles what it installs, but not what it leaves in its place.
+.venv/.compiled: .venv/.run $(PACKAGE)
+	@$(BIN)/python -m compileall -q src/reflexio
+	@touch $@
+
+demo: .venv/.compiled ## Start a server, publish conversations, show what was stored, stop
 	@$(BIN)/reflexio demo
 
-serve: .venv/.run ## Start a server on http://127.0.0.1:8081
+serve: .venv/.compiled ## Start a server on http://127.0.0.1:8081
 	@$(BIN)/reflexio serve
 
 test: .venv/.dev ## Run all tests
@@ -37,7 +42,7 @@ check: .venv/.dev ## Style, types, layers, generated code and pages
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: .venv/.dev ## Measure and write bench-report.json
+bench: .venv/.dev .venv/.compiled ## Measure and write bench-report.json
 	@$(BIN)/python -m tests.bench
 
 format: .venv/.dev ## Mend what a tool can mend

@@ -2,10 +2,13 @@
 
 import sys
 
+from reflexio.server.loading import loading
+
 
 def main() -> None:
-    from reflexio.cli.app import app
-    from reflexio.errors import ReflexioError
+    with loading():
+        from reflexio.cli.app import app
+        from reflexio.errors import ReflexioError
 
     try:
         app()

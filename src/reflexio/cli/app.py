@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from reflexio.cli import keys, optimise, review
+from reflexio.server.loading import loading
 from reflexio.settings import Settings
 
 app = typer.Typer(
@@ -40,7 +41,8 @@ def serve(
     data: Annotated[Path | None, typer.Option(help="Folder of the embedded database (~/.reflexio).")] = None,
 ) -> None:
     """Start the server."""
-    from reflexio.server.run import serve as run
+    with loading():
+        from reflexio.server.run import serve as run
 
     run(_with(host=host, port=port, data=data))
 

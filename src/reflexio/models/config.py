@@ -45,7 +45,7 @@ Secret = Annotated[SecretStr, WrapSerializer(_hidden)]
 class Setting(BaseModel):
     """A part of the configuration. Unknown names are errors; names of earlier releases are translated."""
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, defer_build=True)
     renamed: ClassVar[dict[str, str]] = {}
     retired: ClassVar[frozenset[str]] = frozenset()
 

@@ -1,4 +1,7 @@
-"""The two shapes that cross the wire, and the field types they share."""
+"""The two shapes that cross the wire, and the field types they share.
+
+A model is built when it is first used: most processes use few of them, and the start of a server none.
+"""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,13 +19,20 @@ ISO = "write a time as ISO 8601, such as 2026-03-01T12:00:00Z"
 class Sent(BaseModel):
     """What a caller sends: frozen, and an unknown field is an error that names it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Answered(BaseModel):
     """What the server answers: frozen; fields of later versions are passed over."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+def build(shape: type[BaseModel]) -> None:
+    """Builds a model and all that descend from it now, so that no caller waits for it."""
+    shape.model_rebuild()
+    for each in shape.__subclasses__():
+        build(each)
 
 
 def is_deeper(value: Any, levels: int) -> bool:

@@ -1,13 +1,19 @@
 """The HTTP application around a running Reflexio."""
 
+import asyncio
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from reflexio.models.config import Setting
+from reflexio.models.shape import Answered, Sent
+from reflexio.models.shape import build as build_model
 from reflexio.server import problems
 from reflexio.server.auth import Gate
 from reflexio.server.body import Handler, JsonRoute
@@ -29,6 +35,11 @@ from reflexio.server.routes import (
 from reflexio.settings import Settings
 from reflexio.wiring import Reflexio, build
 
+# FastAPI silences this while it makes a route; ours are built later, when it no longer does.
+warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
+
+FIRST_CALLS = 0.3
+"""Seconds in which a server that has just started does nothing but answer."""
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
 ROUTES = (
     health,
@@ -75,15 +86,24 @@ class App(FastAPI):
         await super().__call__(scope, receive, send)
 
 
+async def _build_models() -> None:
+    """In a thread and a moment later: whoever is first builds the one model that it needs, and waits for no other."""
+    await asyncio.sleep(FIRST_CALLS)
+    for shape in (Sent, Answered, Setting):
+        await asyncio.to_thread(build_model, shape)
+
+
 def create_app(config: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        house = await build(config)
+        house = getattr(app.state, "reflexio", None) or await build(config)
         _install(app, house)
         house.start()
+        building = asyncio.create_task(_build_models())
         try:
             yield
         finally:
+            building.cancel()
             await house.close()
 
     app = App(

@@ -1,6 +1,6 @@
 """Running the application on a port until it is told to stop."""
 
-import asyncio
+import socket
 import sys
 from types import FrameType
 
@@ -8,8 +8,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from reflexio.server.app import create_app
+from reflexio.server.loading import loading
 from reflexio.settings import Settings
-from reflexio.wiring import choose_embedder, open_database
+from reflexio.wiring import build
 
 NOT_STARTED = 3
 SWITCH_SECONDS = 0.0005
@@ -19,30 +20,29 @@ KEEP_ALIVE_SECONDS = 75
 """How long a connection may be idle; longer than a client keeps one, so that no call meets the end of it."""
 
 
-async def _try_once(settings: Settings) -> None:
-    await choose_embedder(settings).aclose()
-    await (await open_database(settings)).close()
-
-
 class _Server(uvicorn.Server):
-    """Tells the application at once that it is to stop: a caller who follows something would keep it running."""
-
-    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
         super().__init__(config)
         self._app = app
+        self._settings = settings
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # A database or an embedder that cannot be used is one sentence here; inside the application it would be a
+        # page of traceback.
+        with loading():
+            self._app.state.reflexio = await build(self._settings)
+            await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Tells the application at once that it is to stop: a caller who follows something would keep it running."""
         self._app.state.stopping = True
         super().handle_exit(sig, frame)
 
 
 def serve(settings: Settings) -> None:
-    # A database or an embedder that cannot be used is one sentence here; inside the application it would be a page
-    # of traceback.
-    asyncio.run(_try_once(settings))
-    # Proxy headers are not believed: whoever sets one is not a caller on this machine.
     app = create_app(settings)
     sys.setswitchinterval(SWITCH_SECONDS)
+    # Proxy headers are not believed: whoever sets one is not a caller on this machine.
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -51,10 +51,11 @@ def serve(settings: Settings) -> None:
         access_log=settings.log_level == "debug",
         proxy_headers=False,
         server_header=False,
+        ws="none",
         timeout_graceful_shutdown=20,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
-    server = _Server(app, config)
+    server = _Server(app, config, settings)
     try:
         server.run()
     except KeyboardInterrupt:

@@ -12,9 +12,9 @@ from reflexio.models.interaction import (
     Request,
     RetrievedLearning,
     ToolUsed,
-    UserActionType,
 )
 from reflexio.models.paging import Listing, Page
+from reflexio.models.shape import Sent
 from reflexio.ports.storage import Backlog, Matched, QueryVector, TimeRange, TurnFilter, TurnScope, Unlearned
 from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, in_parts, listing, owned
@@ -26,7 +26,12 @@ from reflexio.storage.vectors import TURN, TURN_WORDS, forget
 # The image itself is left on disk: lists show where a picture was, learning reads it when it needs it.
 FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
 COLUMNS = [interactions.c.id, *(interactions.c[name] for name in FIELDS)]
-LISTS = ("tools_used", "citations", "retrieved_learnings")
+NAMES = ["interaction_id", *FIELDS]
+LISTS: dict[str, type[Sent]] = {
+    "tools_used": ToolUsed,
+    "citations": Citation,
+    "retrieved_learnings": RetrievedLearning,
+}
 
 
 def _row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
@@ -50,17 +55,12 @@ def _row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]
 
 
 def read_row(row: Any) -> Interaction:
-    values = dict(row._mapping)
-    return Interaction.model_construct(
-        interaction_id=values.pop("id"),
-        user_action=UserActionType(values.pop("user_action")),
-        tools_used=[ToolUsed.model_construct(**each) for each in values.pop("tools_used") or ()],
-        citations=[Citation.model_construct(**each) for each in values.pop("citations") or ()],
-        retrieved_learnings=[
-            RetrievedLearning.model_construct(**each) for each in values.pop("retrieved_learnings") or ()
-        ],
-        **values,
-    )
+    values = dict(zip(NAMES, row, strict=True))
+    for name, kind in LISTS.items():
+        if (held := values.pop(name)) is not None:
+            values[name] = [kind.model_construct(**each) for each in held]
+    # Validated although it was when it came: that takes a third of the time of `model_construct`.
+    return Interaction.model_validate(values)
 
 
 ADD = Hot(lambda _: insert(interactions), [*FIELDS, "org_id", "image_encoding", "is_learned"])

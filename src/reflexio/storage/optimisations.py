@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from reflexio.models.optimisation import UNFINISHED, PlaybookOptimizationEvent, PlaybookOptimizationJob, TargetKind
 from reflexio.models.paging import Listing, Page
@@ -14,6 +13,7 @@ from reflexio.storage.schema import optimisation_candidates as wordings
 from reflexio.storage.schema import optimisation_evaluations as evaluations
 from reflexio.storage.schema import optimisation_events as events
 from reflexio.storage.schema import optimisation_jobs as jobs
+from reflexio.storage.upsert import insert_for
 
 COLUMNS = ("target_kind", "target_id", "status", "created_at")
 
@@ -117,8 +117,7 @@ class SqlOptimisations:
         """Once under its unique key. What is in `renew` takes the newest value."""
         if not rows:
             return
-        make = postgresql.insert if self._connection.dialect.name == "postgresql" else sqlite.insert
-        statement = make(table)
+        statement = insert_for(self._connection.dialect.name)(table)
         (key,) = [each for each in table.constraints if str(each.name).endswith("_once")]
         once = [column.name for column in key.columns]  # type: ignore[attr-defined]  # a UniqueConstraint
         if renew:

@@ -20,9 +20,8 @@ COLUMNS = [requests.c.id, *(requests.c[name] for name in FIELDS)]
 
 
 def _read(row: Any) -> Request:
-    values = dict(row._mapping)
-    del values["id"]
-    return Request.model_construct(**values)
+    _, *values = row
+    return Request.model_validate(dict(zip(FIELDS, values, strict=True)))
 
 
 ADD = Hot(lambda _: insert(requests), ["org_id", *FIELDS])
