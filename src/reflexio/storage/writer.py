@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
 
 from reflexio.errors import StorageUnavailable
-from reflexio.storage.faults import explain
+from reflexio.storage.faults import FAULTS, explain
 
 MOST = 256
 """Writes in one commit, so that nobody waits for a crowd."""
@@ -110,7 +109,7 @@ class Writer:
         _tell(ended)
 
     def _explained(self, failure: BaseException) -> BaseException:
-        return explain(failure, self._path) if isinstance(failure, DBAPIError) else failure
+        return explain(failure, self._path) if isinstance(failure, FAULTS) else failure
 
 
 def _in_savepoint(connection: Connection, driver: Any, fn: Callable[[Connection], Any]) -> Any:
