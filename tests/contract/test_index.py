@@ -1,5 +1,7 @@
 """What every backend promises about finding rows: by words at once, by vectors when they are there, exactly."""
 
+import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,6 +147,52 @@ async def test_what_has_expired_is_not_found(database: Database, store: Store) -
     for find in (by_words, by_vector):
         assert await find(store, "tea", replace(ANNS, alive_at=50)) == [kept]
         assert sorted(await find(store, "tea", replace(ANNS, alive_at=49))) == [gone, kept]
+
+
+async def test_those_that_pass_are_found_behind_many_that_do_not(database: Database, store: Store) -> None:
+    await add(store, *(playbook(f"serve tea {n}", expires_at=50) for n in range(300)))
+    alive = await add(store, *(playbook(f"tea, but rarely and with many other words {n}") for n in range(3)))
+    await embed(database)
+    for find in (by_words, by_vector):
+        assert sorted(await find(store, "serve tea", replace(ANNS, alive_at=50), limit=5)) == alive
+
+
+async def test_rows_found_by_words_are_scored_by_vector_too(database: Database, store: Store) -> None:
+    near = await add(store, *(playbook(f"serve tea {n}") for n in range(20)))
+    (far, bobs) = await add(store, playbook("lock the door"), playbook("close the window", user_id="bob"))
+    await embed(database)
+    (new,) = await add(store, playbook("serve coffee"))
+    vector = QueryVector(WORDS.name, tuple((await WORDS.embed(["serve tea"]))[0].tolist()))
+    for where in (ANNS, ALL, replace(ALL, within=TimeRange(100, 100))):
+        found = await store.read(lambda tx, where=where: tx.learnings.by_vector(where, vector, 5, [near[0], far, new]))  # type: ignore[misc]
+        assert found.ids[0] in near
+        assert len(found.ids) == len(found.scores) == len(set(found.ids) | {near[0], far})
+        assert found.ids[-1] == far
+        assert not {new, bobs} & set(found.ids)
+
+
+async def test_many_rows_added_at_once_keep_their_order(store: Store) -> None:
+    ids = await add(store, *(playbook(f"tea {n}") for n in range(2_500)))
+    rows = await store.read(lambda tx: tx.learnings.many(ids))
+    assert [rows[row].content for row in ids] == [f"tea {n}" for n in range(2_500)]
+
+
+async def test_a_read_is_of_one_moment(database: Database, store: Store) -> None:
+    (tea,) = await add(store, playbook("serve tea"))
+    loop, halfway, written = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def look(tx: Tx) -> list[tuple[tuple[int, ...], list[int]]]:
+        seen = [(tx.learnings.by_words(ANNS, "tea", 5).ids, list(tx.learnings.many([tea, tea + 1])))]
+        loop.call_soon_threadsafe(halfway.set)
+        assert written.wait(10)
+        return [*seen, (tx.learnings.by_words(ANNS, "tea", 5).ids, list(tx.learnings.many([tea, tea + 1])))]
+
+    reading = asyncio.ensure_future(store.read(look))
+    await halfway.wait()
+    await add(store, playbook("pour tea"))
+    written.set()
+    assert await reading == [((tea,), [tea])] * 2
+    assert len(await by_words(store, "tea")) == 2
 
 
 async def test_vectors_of_two_models_are_never_compared(database: Database, store: Store) -> None:

@@ -13,12 +13,13 @@ how much of the query the best row by words leaves open, and whether the two agr
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import erfc, log, pi, sqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 # Even an embedder that failed the exam may break a tie between rows that the words hold equal.
 LEAST_WEIGHT = 0.15
 # The rows that the words put first, by which the agreement of the two is judged.
 SUREST = 3
+_ROOT_OF_TWO = sqrt(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,7 @@ class ByVectors:
     spread: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A row, its place in the sum of the evidence, and what that is made of."""
 
     id: int
@@ -89,12 +89,14 @@ def fuse(words: ByWords, vectors: ByVectors, *, trust: float = 1.0) -> Fused:
     standing = _Standing(vectors.mean, vectors.spread)
     weight = _weight(words, cosine, standing, trust) if cosine else 0.0
     rank = {row: (place, score) for place, (row, score) in enumerate(zip(words.ids, words.scores, strict=True), 1)}
+    unit = max(1.0, words.spread)
     hits = []
     for row in rank.keys() | cosine.keys():
         place, score = rank.get(row, (None, 0.0))
-        by_words = score / max(1.0, words.spread)
-        by_vector = weight * _surprise(standing.of(cosine.get(row)))
-        hits.append(Hit(row, by_words + by_vector, place, score, by_words, cosine.get(row), by_vector))
+        near = cosine.get(row)
+        by_words = score / unit
+        by_vector = weight * _surprise(standing.of(near))
+        hits.append(Hit(row, by_words + by_vector, place, score, by_words, near, by_vector))
     hits.sort(key=lambda hit: (-hit.score, -(-2.0 if hit.vector_score is None else hit.vector_score), hit.id))
     return Fused(tuple(hits), weight)
 
@@ -134,5 +136,5 @@ def _agreement(words: ByWords, cosine: dict[int, float], standing: _Standing) ->
 def _surprise(standing: float) -> float:
     """Minus the logarithm of the chance that a row stands as high or higher, if rows stand normally."""
     if standing < 8:
-        return -log(erfc(standing / sqrt(2)) / 2)
+        return -log(erfc(standing / _ROOT_OF_TWO) / 2)
     return standing * standing / 2 + log(standing * sqrt(2 * pi))

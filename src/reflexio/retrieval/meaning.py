@@ -30,7 +30,8 @@ class Meaning:
         if mode is SearchMode.FTS or not text.strip():
             return None
         try:
-            vectors = await asyncio.wait_for(self.embedder.embed([text[:START]]), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                vectors = await self.embedder.embed([text[:START]])
         except ProviderError as error:
             log.warning("searching by words alone: %s", error)
             return None

@@ -1,5 +1,6 @@
 """What the driver complains about, as errors that say what to do."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,17 +19,21 @@ REASONS: tuple[tuple[str, type[StorageUnavailable]], ...] = (
 )
 
 
-def explain(fault: DBAPIError, path: str) -> StorageUnavailable:
-    words = str(fault.orig).lower()
+FAULTS = (DBAPIError, sqlite3.Error)
+"""As SQLAlchemy hands them on, and as they come where a statement is handed straight to the driver."""
+
+
+def explain(fault: BaseException, path: str) -> StorageUnavailable:
+    told = str(fault.orig if isinstance(fault, DBAPIError) else fault)
     for reason, error in REASONS:
-        if reason in words:
+        if reason in told.lower():
             return error(path=path)
-    return StorageUnavailable(str(fault.orig))
+    return StorageUnavailable(told)
 
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
     try:
         yield
-    except DBAPIError as fault:
+    except FAULTS as fault:
         raise explain(fault, path) from fault

@@ -4,21 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Text,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    type_coerce,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
@@ -26,15 +12,18 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Listing, Page
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, LineageEvent, Matched, QueryVector, Tally
-from reflexio.storage.paging import during, in_parts, listing, owned
+from reflexio.storage.hot import Look
+from reflexio.storage.paging import in_parts, listing, owned
+from reflexio.storage.passing import FEW, among, asked, condition, first_few
 from reflexio.storage.schema import learnings, lineage
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Row, Scope, Words
 from reflexio.storage.vectors import enqueue, forget
 
-FEW = 5_000
 WORDS = Words("learning")
+BY_ID = 100
 COLUMNS = list(learnings.c)
+NAMES = [column.name for column in COLUMNS]
 PLAIN = [
     "user_id",
     "agent_version",
@@ -64,31 +53,25 @@ def _row(org_id: str, learning: Learning) -> dict[str, Any]:
     }
 
 
-def _read(row: Any) -> Learning:
+def _read(row: Sequence[Any]) -> Learning:
+    stored = dict(zip(NAMES, row, strict=True))
+    tags, review = stored["tags"], stored["review"]
     return Learning(
-        kind=Kind(row.kind),
-        id=row.id,
-        key=row.key or "",
-        tags=tuple(row.tags.strip("|").split("|")) if row.tags else (),
-        status=Status(row.status),
-        review=PlaybookStatus(row.review) if row.review else PlaybookStatus.PENDING,
-        **{name: getattr(row, name) for name in PLAIN},
+        kind=Kind(stored["kind"]),
+        id=stored["id"],
+        key=stored["key"] or "",
+        tags=tuple(tags.strip("|").split("|")) if tags else (),
+        status=Status(stored["status"]),
+        review=PlaybookStatus(review) if review else PlaybookStatus.PENDING,
+        **{name: stored[name] for name in PLAIN},
     )
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def _holding(column: Any, text: str) -> ColumnElement[bool]:
-    held: ColumnElement[bool] = column.ilike(f"%{_escaped(text)}%", escape="\\")
-    return held
-
-
-MANY = select(*COLUMNS).where(
-    owned(learnings.c.org_id, bindparam("org")), learnings.c.id.in_(bindparam("ids", expanding=True))
+MANY = Look(
+    select(*COLUMNS).where(
+        owned(learnings.c.org_id, bindparam("org")), learnings.c.id.in_(bindparam("ids", expanding=True))
+    )
 )
-"""Built once: every search reads what it found."""
 
 
 class SqlLearnings:
@@ -98,51 +81,8 @@ class SqlLearnings:
         self._shelves = shelves
         self._passed: dict[LearningFilter, frozenset[int] | None] = {}
 
-    def _where(self, where: LearningFilter, *, by_id: bool = False) -> ColumnElement[bool]:
-        """`by_id` when ids stand beside it."""
-        column = learnings.c
-        wanted = {
-            column.user_id: where.user_id,
-            column.agent_version: where.agent_version,
-            column.name: where.name,
-            column.source: where.source,
-            column.request_id: where.request_id,
-        }
-        by_id = by_id or where.ids is not None
-        mine = owned(column.org_id, self._org) if by_id else column.org_id == self._org
-        asked: list[ColumnElement[bool]] = [mine, column.kind == where.kind.value]
-        asked += [each == value for each, value in wanted.items() if value is not None]
-        asked += during(column.created_at, where.within)
-        asked += [_holding(column.tags, f"|{tag}|") for tag in where.tags]
-        if where.ids is not None:
-            asked.append(column.id.in_(where.ids))
-        if where.keys is not None:
-            asked.append(column.key.in_(where.keys))
-        if where.statuses is not None:
-            asked.append(self._standing(where))
-        if where.clusters is not None:
-            asked.append(column.cluster.in_(where.clusters))
-        if where.reviews is not None:
-            asked.append(column.review.in_([each.value for each in where.reviews]))
-        if where.contains is not None:
-            asked.append(or_(_holding(column.content, where.contains), _holding(column.trigger, where.contains)))
-        if where.time_to_live is not None:
-            asked.append(_holding(type_coerce(column.details, Text), f'"profile_time_to_live":"{where.time_to_live}"'))
-        if where.alive_at is not None:
-            asked.append(column.expires_at > where.alive_at)
-        if where.of_users_with is not None:
-            # The inner table hides the outer one of the same name: without this, the two would be taken for one.
-            users = select(column.user_id).where(self._where(where.of_users_with)).correlate(None)
-            asked.append(column.user_id.in_(users))
-        return and_(*asked)
-
-    def _standing(self, where: LearningFilter) -> ColumnElement[bool]:
-        column = learnings.c
-        named: ColumnElement[bool] = column.status.in_([each.value for each in where.statuses or ()])
-        if not where.or_in_review:
-            return named
-        in_review = and_(column.status == Status.CURRENT.value, column.review == PlaybookStatus.PENDING.value)
-        return or_(named, in_review)
+    def _where(self, where: LearningFilter) -> ColumnElement[bool]:
+        return condition(asked(where, self._org))
 
     def add(self, new: Sequence[Learning]) -> list[int]:
         self._passed.clear()
@@ -150,10 +90,9 @@ class SqlLearnings:
         try:
             # Undone as a whole when a key is taken: only then do the stored keys tell which one it was.
             with self._connection.begin_nested():
-                made = self._connection.execute(
-                    insert(learnings).returning(learnings.c.id, sort_by_parameter_order=True), rows
-                )
-                ids = [int(row.id) for row in made]
+                # Many rows a statement: rows are numbered in the order they are given in. One statement a row, inside
+                # a savepoint, makes SQLite walk through its whole journal each time: seconds for a thousand rows.
+                ids = sorted(self._connection.execute(insert(learnings).returning(learnings.c.id), rows).scalars())
         except IntegrityError:
             taken = self._taken(new)
             raise Conflict(f"A profile with the id {taken!r} exists; leave the id out to get a new one.") from None
@@ -182,8 +121,8 @@ class SqlLearnings:
         return _read(row) if row else None
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
-        found = (self._connection.execute(MANY, {"org": self._org, "ids": some}) for some in in_parts(ids))
-        return {row.id: _read(row) for rows in found for row in rows.all()}
+        found = (MANY.rows(self._connection, {"org": self._org, "ids": list(some)}) for some in in_parts(ids))
+        return {row[0]: _read(row) for rows in found for row in rows}
 
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         return listing(self._connection, select(*COLUMNS).where(self._where(where)), learnings, page, _read)
@@ -219,12 +158,15 @@ class SqlLearnings:
         return int(self._connection.execute(query).scalar_one())
 
     def _passing(self, where: LearningFilter, ids: Sequence[int]) -> Collection[int]:
-        few = self._few(where) if where.user_id is not None else None
-        if few is not None:
+        # Of a user who has many rows, some are asked for by their ids; when most of those were refused, or many are
+        # wanted, all that pass are read once.
+        of_all = where.user_id is not None and (where.is_narrow or len(ids) > BY_ID)
+        if of_all and (few := self._few(where)) is not None:
             return few.intersection(ids)
-        query = select(learnings.c.id).where(self._where(where, by_id=True))
-        found = (self._connection.execute(query.where(learnings.c.id.in_(some))) for some in in_parts(ids))
-        return {row for rows in found for row in rows.scalars()}
+        values = asked(where, self._org, by_id=True)
+        look = among(tuple(values))
+        found = (look.rows(self._connection, {**values, "among": list(some)}) for some in in_parts(ids))
+        return {row for rows in found for (row,) in rows}
 
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, where.kind, where.user_id)
@@ -250,8 +192,8 @@ class SqlLearnings:
         """The rows that pass, when they are so few that scoring them all is cheaper than looking on. Words and
         vectors of one search ask the same."""
         if where not in self._passed:
-            query = select(learnings.c.id).where(self._where(where)).limit(FEW + 1)
-            ids = frozenset(self._connection.execute(query).scalars().all())
+            values = asked(where, self._org)
+            ids = frozenset(row for (row,) in first_few(tuple(values)).rows(self._connection, values))
             self._passed[where] = ids if len(ids) <= FEW else None
         return self._passed[where]
 

@@ -20,7 +20,7 @@ def during(column: Any, within: TimeRange) -> list[ColumnElement[bool]]:
     return ends
 
 
-def in_parts(ids: Sequence[T], size: int = 10_000) -> Iterator[Sequence[T]]:
+def in_parts(ids: Sequence[T], size: int = 8_192) -> Iterator[Sequence[T]]:
     """Ids in parts that one statement can take: a stock SQLite binds 32,766 values, PostgreSQL 65,535."""
     for start in range(0, len(ids), size):
         yield ids[start : start + size]

@@ -17,6 +17,7 @@ from reflexio.errors import StorageReadOnly
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
 from reflexio.storage.documents import configured, forget_receipts
 from reflexio.storage.faults import explained
+from reflexio.storage.hot import driver
 from reflexio.storage.jobs import SqlJournal
 from reflexio.storage.keys import SqlKeys
 from reflexio.storage.migrate import migrate
@@ -57,7 +58,7 @@ def _engine(path: Path, begin: str, *, size: int = 1, pragmas: tuple[str, ...] =
 
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        driver(connection).execute(begin)
 
     return engine
 
@@ -96,6 +97,8 @@ class SqliteDatabase:
 
     def _look(self, fn: Callable[[Connection], T]) -> T:
         with explained(self.label), self._reading.connect() as connection:
+            # All that is read is of one moment, also where a statement is handed straight to the driver.
+            connection.begin()
             return fn(connection)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
@@ -115,8 +118,9 @@ class SqliteDatabase:
         return await self.write(lambda connection: fn(SqlVectors(connection)))
 
     async def warm(self, model: str) -> None:
-        while not await self.read(lambda connection: self.shelves.warm(connection, model)):
-            pass
+        for shelf in await self.read(lambda connection: self.shelves.stored(connection, model)):
+            while not await self.read(shelf.catch_up):
+                pass
 
     async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
         return await self.read(lambda connection: backlog(connection, limit, after))

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
 
 from reflexio.errors import StorageUnavailable
-from reflexio.storage.faults import explain
+from reflexio.storage.faults import FAULTS, explain
 
 MOST = 256
 """Writes in one commit, so that nobody waits for a crowd."""
@@ -124,11 +123,11 @@ class Writer:
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(DBAPIError):
+            with suppress(*FAULTS):
                 connection.close()
 
     def _explained(self, failure: BaseException) -> BaseException:
-        return explain(failure, self._path) if isinstance(failure, DBAPIError) else failure
+        return explain(failure, self._path) if isinstance(failure, FAULTS) else failure
 
 
 def _in_savepoint(connection: Connection, driver: Any, fn: Callable[[Connection], Any]) -> Any:

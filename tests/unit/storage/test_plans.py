@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection
 
 from reflexio.models.learning import Kind
 from reflexio.models.status import Status
 from reflexio.ports.storage import LearningFilter, TurnFilter
+from reflexio.storage.hot import driver
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.sqlite import open_sqlite
 from reflexio.storage.tx import SqlTx
@@ -51,17 +52,13 @@ async def test_what_waits_is_found_without_what_is_done(
 
 async def first_plan(tmp_path: Path, ask: Callable[[SqlTx], Any]) -> list[str]:
     """How SQLite answers the first statement of a question."""
-    database, asked = open_sqlite(tmp_path / "data.db"), list[tuple[str, Any]]()
+    database, run = open_sqlite(tmp_path / "data.db"), list[str]()
 
     def see(connection: Connection) -> list[str]:
-        def note(_: Any, __: Any, statement: str, values: Any, *___: Any) -> None:
-            asked.append((statement, values))
-
-        event.listen(connection, "before_cursor_execute", note)
+        driver(connection).set_trace_callback(run.append)
         ask(SqlTx(connection, "default", Shelves()))
-        event.remove(connection, "before_cursor_execute", note)
-        (statement, values) = asked[0]
-        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+        driver(connection).set_trace_callback(None)
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {run[0]}")]
 
     plan = await database.write(see)
     await database.close()

@@ -18,6 +18,9 @@ Slots = NDArray[np.int64]
 Within = Collection[int] | Ids
 
 FIRST_CHUNK, LARGEST_CHUNK = 256, 65_536
+AT_ONCE = 512
+_SIGN_AND_NUMBER = np.uint32(0x8FFFE000).view(np.int32)
+_OTHER_EXPONENT = np.float32(2.0**112)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,16 @@ class Nearest:
     def part(self, low: int, high: int | None = None) -> "Nearest":
         return replace(self, ids=self.ids[low:high], scores=self.scores[low:high])
 
+    @property
+    def pairs(self) -> "zip[tuple[int, float]]":
+        return zip(self.ids.tolist(), self.scores.tolist(), strict=True)
+
     def __len__(self) -> int:
         return len(self.ids)
 
 
 NOTHING = Nearest(np.empty(0, np.int64), np.empty(0, np.float32))
+NO_SCORES = NOTHING.ids, NOTHING.scores
 _NO_SLOTS: Slots = np.empty(0, np.int64)
 
 
@@ -81,15 +89,19 @@ class View:
 
     def nearest(self, slots: Slots, target: NDArray[np.float32]) -> Nearest:
         """The living among ascending slots, best first."""
-        ids, scores = [NOTHING.ids], [NOTHING.scores]
+        # A few hundred at a time stay in the processor's cache.
+        parts = [self._scored(slots[at : at + AT_ONCE], target) for at in range(0, len(slots), AT_ONCE)] or [NO_SCORES]
+        return ranked(*map(np.concatenate, zip(*parts, strict=True))) if len(parts) > 1 else ranked(*parts[0])
+
+    def _scored(self, slots: Slots, target: NDArray[np.float32]) -> tuple[Ids, Scores]:
+        rows, ids = np.empty((len(slots), len(target)), np.float16), np.empty(len(slots), np.int64)
+        living = np.empty(len(slots), np.bool_)
         for chunk, alive, (low, high) in zip(self.chunks, self.alive, self._edges(slots), strict=True):
-            here = slots[low:high] - chunk.start
-            here = here[alive[here]]
-            ids.append(chunk.ids[here])
-            # Converting a few thousand at a time keeps the copy in the processor's cache.
-            for at in range(0, len(here), 4_096):
-                scores.append(chunk.rows[here[at : at + 4_096]].astype(np.float32) @ target)
-        return ranked(np.concatenate(ids), np.concatenate(scores))
+            if low < high:
+                here = slots[low:high] - chunk.start
+                rows[low:high], ids[low:high], living[low:high] = chunk.rows[here], chunk.ids[here], alive[here]
+        scores = single_precision(rows) @ target
+        return (ids, scores) if living.all() else (ids[living], scores[living])
 
     def _edges(self, slots: Slots) -> list[tuple[int, int]]:
         edges = np.searchsorted(slots, [*(chunk.start for chunk in self.chunks), self.used]).tolist()
@@ -188,9 +200,21 @@ def ranked(ids: Ids, scores: Scores) -> Nearest:
     return Nearest(ids[order], scores[order], float(scores.mean()) if len(scores) else 0.0, spread)
 
 
+def single_precision(rows: NDArray[np.float16]) -> NDArray[np.float32]:
+    """What `astype` gives for finite numbers, in a quarter of its time: bits moved to where single precision has them,
+    and the exponent set right by one product."""
+    bits = rows.view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= _SIGN_AND_NUMBER
+    numbers = bits.view(np.float32)
+    numbers *= _OTHER_EXPONENT
+    return numbers
+
+
 def sign_bits(rows: NDArray[np.float16] | NDArray[np.float32]) -> NDArray[np.uint64]:
     """One bit a number, 64 to a word, the last word filled up with zeros."""
-    packed = np.packbits(rows > 0, axis=1)
+    # Numbers are above zero where their bits are, read as an integer; half precision is slow to compare.
+    packed = np.packbits(rows.view(f"i{rows.itemsize}") > 0, axis=1)
     padded = np.zeros((len(rows), 8 * -(-rows.shape[1] // 64)), np.uint8)
     padded[:, : packed.shape[1]] = packed
     return padded.view(np.uint64)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, bindparam, select
 
 from reflexio.ports.storage import Matched
+from reflexio.storage.hot import Look
 from reflexio.storage.schema import vectors
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ STEP = 20_000
 """Rows that one search reads in passing, some 100 ms."""
 
 
-NEW = (
+NEW = Look(
     select(vectors.c.seq, vectors.c.row_id, vectors.c.user_id, vectors.c.model, vectors.c.vector)
     .where(
         vectors.c.org_id == bindparam("org"), vectors.c.kind == bindparam("which"), vectors.c.seq > bindparam("seen")
@@ -41,10 +42,10 @@ class Shelf:
         """Reads what is new. False when more is left for the next time."""
         with self._reading:
             org_id, kind, model = self._of
-            rows = connection.execute(NEW, {"org": org_id, "which": kind, "seen": self._seen}).all()
+            rows = NEW.rows(connection, {"org": org_id, "which": kind, "seen": self._seen})
             if rows:
                 self._take(rows, model)
-                self._seen = rows[-1].seq
+                self._seen = rows[-1][0]
             return len(rows) < STEP
 
     def _take(self, rows: Sequence[Any], model: str) -> None:
@@ -52,14 +53,16 @@ class Shelf:
 
         from reflexio.storage.search.vectors import VectorIndex
 
-        made = [row for row in rows if row.vector is not None and row.model == model]
         if self._index is not None:
-            self._index.remove([row.row_id for row in rows if row.vector is None])
+            self._index.remove([row_id for _, row_id, _, _, vector in rows if vector is None])
+        made = [
+            (row_id, user_id, vector) for _, row_id, user_id, by, vector in rows if vector is not None and by == model
+        ]
         if made:
-            dimensions = len(made[0].vector) // 2
+            ids, users, halves = zip(*made, strict=True)
+            dimensions = len(halves[0]) // 2
             self._index = self._index or VectorIndex(dimensions)
-            numbers = np.frombuffer(b"".join(row.vector for row in made), np.float16).reshape(len(made), dimensions)
-            self._index.add([row.row_id for row in made], [row.user_id for row in made], numbers)
+            self._index.add(ids, users, np.frombuffer(b"".join(halves), np.float16).reshape(len(made), dimensions))
 
     def nearest(
         self,
@@ -78,17 +81,22 @@ class Shelf:
             return Matched(complete=complete)
         found: dict[int, float] = {}
         mean = spread = 0.0
-        for batch in index.batches(query, limit, user=user, within=within):
+        batches = index.batches(query, limit, user=user, within=within)
+        for batch in batches:
             mean, spread = (mean, spread) if found else (batch.mean, batch.spread)
-            asked = batch.ids.tolist()
-            passed = passing(asked)
-            found |= {row: score for row, score in zip(asked, batch.scores.tolist(), strict=True) if row in passed}
+            passed = passing(batch.ids.tolist())
+            found |= {row: score for row, score in batch.pairs if row in passed}
             if len(found) >= limit:
                 break
         best = dict(list(found.items())[:limit])
-        if missing := [row for row in also if row not in best]:
-            named = index.nearest(query, len(missing), within=missing)
-            best |= dict(zip(named.ids.tolist(), named.scores.tolist(), strict=True))
+        missing = set(also).difference(best)
+        if missing and (user is not None or within is not None):
+            # Of few rows all are scored already.
+            scored = ((row, score) for batch in batches for row, score in batch.pairs)
+            best |= {row: score for row, score in (*found.items(), *scored) if row in missing}
+            missing.difference_update(best)
+        if missing:
+            best |= dict(index.nearest(query, len(missing), within=missing).pairs)
         return Matched(tuple(best), tuple(best.values()), mean=mean, spread=spread, complete=complete)
 
 
@@ -99,8 +107,7 @@ class Shelves:
     def of(self, org_id: str, kind: str, model: str) -> Shelf:
         return self._shelves.setdefault((org_id, kind, model), Shelf(org_id, kind, model))
 
-    def warm(self, connection: Connection, model: str) -> bool:
-        """Reads some of what no shelf has yet. False when more is left."""
+    def stored(self, connection: Connection, model: str) -> list[Shelf]:
+        """Those of which there are vectors, of any model."""
         query = select(vectors.c.org_id, vectors.c.kind).distinct()
-        shelves = [self.of(org_id, kind, model) for org_id, kind in connection.execute(query)]
-        return not [shelf for shelf in shelves if not shelf.catch_up(connection)]
+        return [self.of(org_id, kind, model) for org_id, kind in connection.execute(query)]

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, CursorResult
+from sqlalchemy import Connection
 
+from reflexio.storage.hot import driver
 from reflexio.storage.search.relevance import Counted, Size
 from reflexio.storage.search.terms import ROW_END, numbers, token
 
@@ -87,15 +88,15 @@ class WordTables:
         self._count(entries, -1)
 
     def entries(self, ids: Collection[int]) -> list[Entry]:
-        found = self._run(
+        found = self._look(
             "SELECT user_scope, id, scope, tokens FROM {words} WHERE id IN (SELECT value FROM json_each(?))",
             (_json(ids),),
         )
         return [Entry(*entry) for entry in found]
 
     def size(self, scope: str) -> Size:
-        found = self._run("SELECT row_count, word_count FROM {words}_size WHERE scope = ?", (scope,)).all()
-        return Size(*found[0]) if found else Size(0, 0)
+        found = self._look("SELECT row_count, word_count FROM {words}_size WHERE scope = ?", (scope,)).fetchone()
+        return Size(*found) if found else Size(0, 0)
 
     def of_user(self, user_scope: str, wanted: Sequence[str]) -> tuple[Ids, Counted]:
         """All rows of a user and how often the wanted terms stand in each."""
@@ -120,17 +121,18 @@ class WordTables:
     def span(self, scope: str, user: str | None) -> tuple[int, int]:
         """The smallest and the largest id of a scope that has rows."""
         ends = _ENDS_OF_SCOPE if user is None else _ENDS_OF_USER
-        ((first, last),) = self._run(ends, (user or scope,) * 2)
+        ((first, last),) = self._look(ends, (user or scope,) * 2)
         return int(first), int(last)
 
     def _counted(self, statement: str, values: tuple[str, ...], wanted: Sequence[str]) -> tuple[Ids, Counted]:
         # One string for all rows: a thousand small ones would cost more than all that is done with them.
-        ((ids, tokens),) = self._run(statement, values)
+        ((ids, tokens),) = self._look(statement, values)
         return _parsed(ids), Counted.of(tokens or "", numbers(wanted))
 
     def _ids(self, statement: str, term: str, scope: str, user: str | None, most: int) -> Ids:
         wanted = f"tokens : {_prefix(scope)}{token(term)}"
-        return _parsed(self._run(statement, (f"user : {user} AND {wanted}" if user else wanted, most)).scalar())
+        ((ids,),) = self._look(statement, (f"user : {user} AND {wanted}" if user else wanted, most))
+        return _parsed(ids)
 
     def _count(self, entries: Sequence[Entry], sign: int) -> None:
         change: dict[str, tuple[int, int]] = {}
@@ -144,8 +146,14 @@ class WordTables:
             [(scope, *counts) for scope, counts in change.items()],
         )
 
-    def _run(self, statement: str, values: Any = ()) -> CursorResult[*tuple[Any, ...]]:
-        return self.tx.exec_driver_sql(statement.format(words=f"{self.entity}_words", end=ROW_END), values)
+    def _run(self, statement: str, values: Any = ()) -> None:
+        self.tx.exec_driver_sql(self._named(statement), values)
+
+    def _look(self, statement: str, values: Any) -> Any:
+        return driver(self.tx).execute(self._named(statement), values)
+
+    def _named(self, statement: str) -> str:
+        return statement.format(words=f"{self.entity}_words", end=ROW_END)
 
 
 def _prefix(scope: str) -> str:

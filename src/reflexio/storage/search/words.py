@@ -5,7 +5,7 @@ candidates, and those are scored in the same way. What differs between databases
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from json import dumps
 
@@ -114,8 +114,7 @@ class Words:
         """
         tables = WordTables(tx, self.entity)
         size = tables.size(scope.narrowest)
-        wanted = query_terms(query)
-        if limit <= 0 or not wanted or not size.rows:
+        if limit <= 0 or not size.rows or not (wanted := query_terms(query)):
             return _NOTHING
         if size.rows <= SCANNED:
             return _filled(_scanned(tables, scope, wanted, size), limit, keep)
@@ -130,16 +129,13 @@ _NOTHING = Matches(np.empty(0, np.int64), np.empty(0), np.empty(0))
 def _scanned(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
     read = tables.of_everyone if scope.user is None else tables.of_user
     ids, counted = read(scope.narrowest, wanted)
-    weights = information(counted.rows_with, size.rows) * emphasis(wanted)
-    everything = _ranked(ids, counted, weights, size)
-    yield replace(everything, spread=float(relevance(counted, weights, size.mean_length).std()))
+    yield _all_ranked(ids, counted, information(counted.rows_with, size.rows) * emphasis(wanted), size)
 
 
 def _among(tables: WordTables, scope: Scope, wanted: list[str], named: Sequence[int]) -> Iterator[Matches]:
     ids, counted = tables.among(np.asarray(named, np.int64), scope.narrowest, wanted)
-    weights = information(counted.rows_with, counted.size.rows) * emphasis(wanted)
-    ranked = _ranked(ids, counted, weights, counted.size)
-    yield replace(ranked, spread=float(relevance(counted, weights, counted.size.mean_length).std()))
+    size = counted.size
+    yield _all_ranked(ids, counted, information(counted.rows_with, size.rows) * emphasis(wanted), size)
 
 
 def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
@@ -150,7 +146,7 @@ def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size) 
     spread = chance_spread(weights, rows_with / size.rows)
     for some in _growing(_by_weight(followed, weights)):
         ids, counted = tables.among(some, scope.narrowest, words)
-        yield replace(_ranked(ids, counted, weights, size), spread=spread)
+        yield _ranked(ids, counted, weights, relevance(counted, weights, size.mean_length), spread)
 
 
 def _probed(tables: WordTables, words: list[str], scope: Scope, rows: int) -> Scores:
@@ -197,10 +193,15 @@ def _growing(candidates: Ids) -> Iterator[Ids]:
         at, step = at + step, step * 4
 
 
-def _ranked(ids: Ids, counted: Counted, weights: Scores, size: Size) -> Matches:
+def _all_ranked(ids: Ids, counted: Counted, weights: Scores, size: Size) -> Matches:
+    """Rows that are all there are: how far apart their scores lie is known."""
     scores = relevance(counted, weights, size.mean_length)
+    return _ranked(ids, counted, weights, scores, float(scores.std()) if len(scores) else 0.0)
+
+
+def _ranked(ids: Ids, counted: Counted, weights: Scores, scores: Scores, spread: float) -> Matches:
     order = np.lexsort((ids, -scores))[: np.count_nonzero(scores > 0)]
-    return Matches(ids[order], scores[order], coverage(counted, weights)[order])
+    return Matches(ids[order], scores[order], coverage(counted, weights)[order], spread)
 
 
 def _filled(batches: Iterator[Matches], limit: int, keep: Keep) -> Matches:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from reflexio.errors import ProviderError
 from reflexio.storage.search import vectors as module
+from reflexio.storage.search.shelf import sign_bits, single_precision
 from reflexio.storage.search.vectors import VectorIndex
 
 DIMENSIONS = 64
@@ -173,3 +174,16 @@ def test_readers_see_each_row_once_while_one_writes(monkeypatch: pytest.MonkeyPa
     for reader in readers:
         reader.join()
     assert failures == []
+
+
+def test_half_precision_is_widened_exactly() -> None:
+    every = np.arange(65_536, dtype=np.uint16).view(np.float16)
+    finite = every[np.isfinite(every)]
+    assert np.array_equal(single_precision(finite), finite.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_bits_are_set_where_numbers_are_above_zero(kind: type) -> None:
+    row: NDArray[np.floating] = np.array([0.0, -0.0, 1e-7, -1e-7, 0.5, -0.5, 3.0, -3.0], kind)
+    bits = np.unpackbits(sign_bits(row[None, :]).view(np.uint8))[:8]
+    assert bits.tolist() == (row > 0).astype(int).tolist()
