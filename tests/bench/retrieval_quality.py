@@ -18,8 +18,9 @@ from sqlalchemy import Connection, create_engine
 from reflexio.providers.embedding.local import LocalEmbedder
 from reflexio.retrieval.exam import QUESTIONS, graded
 from reflexio.retrieval.fusion import ByVectors, ByWords, fuse
+from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.vectors import VectorIndex
-from reflexio.storage.search.words import Row, Scope, Words
+from reflexio.storage.search.words import Row, Words
 from tests.bench.report import Figure
 from tests.bench.retrieval_sets import DATA, FURTHER, REQUIRED, Question, Shelf
 

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, create_engine
 
+from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.vectors import VectorIndex
-from reflexio.storage.search.words import Row, Scope, Words
+from reflexio.storage.search.words import Row, Words
 from tests.bench.retrieval_sets import DATA, lines
 
 DIMENSIONS, USERS, BATCH = 384, 1_000, 20_000

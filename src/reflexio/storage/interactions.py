@@ -19,8 +19,8 @@ from reflexio.ports.storage import Backlog, Matched, QueryVector, TimeRange, Tur
 from reflexio.storage.hot import Hot
 from reflexio.storage.paging import during, in_parts, listing, owned
 from reflexio.storage.schema import interactions, requests
+from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.shelves import Shelves
-from reflexio.storage.search.words import Scope
 from reflexio.storage.vectors import TURN, TURN_WORDS, forget
 
 # The image itself is left on disk: lists show where a picture was, learning reads it when it needs it.

@@ -16,8 +16,9 @@ from reflexio.storage.hot import Look
 from reflexio.storage.paging import in_parts, listing, owned
 from reflexio.storage.passing import FEW, among, asked, condition, first_few
 from reflexio.storage.schema import learnings, lineage
+from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.shelves import Shelves
-from reflexio.storage.search.words import Row, Scope, Words
+from reflexio.storage.search.words import Row, Words
 from reflexio.storage.vectors import enqueue, forget
 
 WORDS = Words("learning")

@@ -7,7 +7,8 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, insert, se
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.storage import Unembedded
 from reflexio.storage.schema import interactions, learnings, unembedded, vectors
-from reflexio.storage.search.words import Row, Scope, Words
+from reflexio.storage.search.scope import Scope
+from reflexio.storage.search.words import Row, Words
 
 TURN = "interaction"
 LEARNINGS, TURNS = 0, 1

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, create_engine
 
+from reflexio.storage.search import many
 from reflexio.storage.search import words as module
-from reflexio.storage.search.words import Row, Scope, Words
+from reflexio.storage.search.scope import Scope
+from reflexio.storage.search.sqlite import Ids, WordTables
+from reflexio.storage.search.words import Row, Words
 
 WORDS = Words("playbook")
 ADA = Scope.of("acme", "playbook", "ada")
@@ -170,19 +173,64 @@ def test_looking_up_among_many_agrees_with_reading_all(tx: Connection, monkeypat
     queries = ["refund number3", "cancel label order", "number7 of1", "invoice"]
     for scope in (ADA, ACME):
         read = [WORDS.match(tx, scope, query, 5) for query in queries]
-        with monkeypatch.context() as many:
-            many.setattr(module, "SCANNED", 0)
+        with monkeypatch.context() as among_many:
+            among_many.setattr(module, "SCANNED", 0)
             looked_up = [WORDS.match(tx, scope, query, 5) for query in queries]
         assert [m.ids.tolist() for m in looked_up] == [m.ids.tolist() for m in read]
 
 
 def test_a_word_of_one_import_is_not_taken_for_a_common_one(tx: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SCANNED", 0)
-    monkeypatch.setattr(module, "LEAST_FOLLOWED", 200)
     put(tx, *["plain order"] * 500, *["migrated order"] * 150, *["plain order again"] * 1_500)
     put(tx, *["migrated order"] * 150, first=10_000)
     best = WORDS.match(tx, ACME, "migrated order", 10)
     assert best.coverage.min() == pytest.approx(1)
+
+
+def test_a_row_with_all_common_words_of_a_query_is_found_among_many_with_one(
+    tx: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SCANNED", 0)
+    rows = [f"{'customer' if n % 2 else 'order'} apple {n % 97}" for n in range(3_000)]
+    rows[700] = rows[2_900] = "customer order combined"
+    put(tx, *rows)
+    assert found(tx, "customer order", ACME)[:2] == [701, 2_901]
+
+
+def test_common_words_are_not_followed_when_enough_rows_hold_more(
+    tx: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SCANNED", 0)
+    followed: list[str] = []
+    holding = WordTables.holding_newest
+
+    def noted(tables: WordTables, term: str, scope: str, user: str | None, most: int) -> Ids:
+        if most > many.PROBED:
+            followed.append(term)
+        return holding(tables, term, scope, user, most)
+
+    monkeypatch.setattr(WordTables, "holding_newest", noted)
+    put(tx, *["common order"] * 500, *["rare refund order"] * 20)
+    assert found(tx, "refund order", ACME, 10) == list(range(501, 511))
+    assert followed == ["refund"]
+
+
+def test_when_words_name_too_many_rows_the_newest_are_read(tx: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SCANNED", 0)
+    monkeypatch.setattr(many, "FOLLOWED", 150)
+    put(tx, *["plain order"] * 500)
+    assert min(found(tx, "order", ACME, 10)) > 350
+
+
+def test_a_filter_is_asked_about_more_rows_until_there_are_enough(
+    tx: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SCANNED", 0)
+    monkeypatch.setattr(many, "RESCORED", 20)
+    put(tx, *["plain order"] * 500)
+    passing = {3, 77, 200, 321}
+    best = WORDS.match(tx, ACME, "order", 10, passing.intersection)
+    assert best.ids.tolist() == sorted(passing)
 
 
 def test_the_spread_is_that_of_all_rows_searched(tx: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
