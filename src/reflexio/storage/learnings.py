@@ -14,7 +14,7 @@ from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, LineageEvent, Matched, QueryVector, Tally
 from reflexio.storage.hot import Look
 from reflexio.storage.paging import in_parts, listing, owned
-from reflexio.storage.passing import FEW, among, asked, condition, first_few
+from reflexio.storage.passing import among, asked, condition, first_of
 from reflexio.storage.schema import learnings, lineage
 from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.shelves import Shelves
@@ -22,7 +22,7 @@ from reflexio.storage.search.words import Row, Words
 from reflexio.storage.vectors import enqueue, forget
 
 WORDS = Words("learning")
-BY_ID = 100
+FEW, SOME = 5_000, 200
 COLUMNS = list(learnings.c)
 NAMES = [column.name for column in COLUMNS]
 PLAIN = [
@@ -80,7 +80,7 @@ class SqlLearnings:
         self._connection = connection
         self._org = org_id
         self._shelves = shelves
-        self._passed: dict[LearningFilter, frozenset[int] | None] = {}
+        self._passed: dict[tuple[LearningFilter, int], frozenset[int] | None] = {}
 
     def _where(self, where: LearningFilter) -> ColumnElement[bool]:
         return condition(asked(where, self._org))
@@ -159,11 +159,11 @@ class SqlLearnings:
         return int(self._connection.execute(query).scalar_one())
 
     def _passing(self, where: LearningFilter, ids: Sequence[int]) -> Collection[int]:
-        # Of a user who has many rows, some are asked for by their ids; when most of those were refused, or many are
-        # wanted, all that pass are read once.
-        of_all = where.user_id is not None and (where.is_narrow or len(ids) > BY_ID)
-        if of_all and (few := self._few(where)) is not None:
-            return few.intersection(ids)
+        if where.user_id is not None:
+            # Of a user with more rows, those in question are looked up by their ids, unless they are many themselves.
+            most = FEW if where.is_narrow or len(ids) > SOME else SOME
+            if (few := self._few(where, most)) is not None:
+                return few.intersection(ids)
         values = asked(where, self._org, by_id=True)
         look = among(tuple(values))
         found = (look.rows(self._connection, {**values, "among": list(some)}) for some in in_parts(ids))
@@ -189,14 +189,14 @@ class SqlLearnings:
             within=self._listed(where) if where.user_id is None and where.is_narrow else None,
         )
 
-    def _few(self, where: LearningFilter) -> frozenset[int] | None:
-        """The rows that pass, when they are so few that scoring them all is cheaper than looking on. Words and
+    def _few(self, where: LearningFilter, most: int = FEW) -> frozenset[int] | None:
+        """The rows that pass, when they are so few that reading them all is cheaper than looking on. Words and
         vectors of one search ask the same."""
-        if where not in self._passed:
+        if (where, most) not in self._passed:
             values = asked(where, self._org)
-            ids = frozenset(row for (row,) in first_few(tuple(values)).rows(self._connection, values))
-            self._passed[where] = ids if len(ids) <= FEW else None
-        return self._passed[where]
+            rows = first_of(tuple(values)).rows(self._connection, {**values, "most": most + 1})
+            self._passed[where, most] = frozenset(row for (row,) in rows) if len(rows) <= most else None
+        return self._passed[where, most]
 
     def _listed(self, where: LearningFilter) -> list[int] | None:
         few = self._few(where)

@@ -16,7 +16,6 @@ from reflexio.storage.hot import Look
 from reflexio.storage.paging import owned
 from reflexio.storage.schema import learnings
 
-FEW = 5_000
 column = learnings.c
 IN_REVIEW = and_(column.status == Status.CURRENT.value, column.review == PlaybookStatus.PENDING.value)
 EQUAL = ("user_id", "agent_version", "name", "source", "request_id")
@@ -60,9 +59,9 @@ def condition(wanted: Mapping[str, Any]) -> ColumnElement[bool]:
 
 
 @lru_cache(maxsize=256)
-def first_few(names: tuple[str, ...]) -> Look:
-    """One row more than a few, if there are so many."""
-    return Look(select(column.id).where(_without_values(names)).limit(FEW + 1))
+def first_of(names: tuple[str, ...]) -> Look:
+    """Rows that pass, at most `most`."""
+    return Look(select(column.id).where(_without_values(names)).limit(bindparam("most")))
 
 
 @lru_cache(maxsize=256)

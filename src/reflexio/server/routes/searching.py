@@ -9,6 +9,7 @@ from reflexio.models.profile import UserProfile
 from reflexio.models.search import (
     ContextRequest,
     ContextResponse,
+    Explanation,
     SearchAgentPlaybooksRequest,
     SearchAgentPlaybooksResponse,
     SearchInteractionsRequest,
@@ -38,6 +39,10 @@ def _said(answer: Answer, mode: str, asked: str, count: int) -> dict[str, Any]:
     }
 
 
+def _explained(answer: Answer) -> list[Explanation]:
+    return answer.explanations([each.public_id for each in answer.rows])
+
+
 @router.post("/search_profiles", response_model_exclude_none=True)
 async def search_profiles(request: Request, asked: SearchUserProfilesRequest) -> SearchProfilesResponse:
     """A user's current profiles that fit the query, best first; without a query the newest."""
@@ -45,7 +50,7 @@ async def search_profiles(request: Request, asked: SearchUserProfilesRequest) ->
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchProfilesResponse.model_construct(
         user_profiles=[UserProfile.of(each) for each in answer.rows],
-        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        explanations=_explained(answer) if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -57,7 +62,7 @@ async def search_user_playbooks(request: Request, asked: SearchUserPlaybooksRequ
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchUserPlaybooksResponse.model_construct(
         user_playbooks=[UserPlaybook.of(each) for each in answer.rows],
-        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        explanations=_explained(answer) if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -69,7 +74,7 @@ async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRe
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchAgentPlaybooksResponse.model_construct(
         agent_playbooks=[AgentPlaybook.of(each) for each in answer.rows],
-        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        explanations=_explained(answer) if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -95,13 +100,12 @@ async def unified_search(request: Request, asked: UnifiedSearchRequest) -> Unifi
     parts = house(request)
     found, mode = await search.everything(store(request), parts.meaning, asked, parts.clock.now())
     answers = (found.profiles, found.user_playbooks, found.agent_playbooks)
-    explained = [why for each in answers for why in each.explanations([row.public_id for row in each.rows])]
     count = sum(len(each.rows) for each in answers)
     return UnifiedSearchResponse.model_construct(
         profiles=[UserProfile.of(each) for each in found.profiles.rows],
         user_playbooks=[UserPlaybook.of(each) for each in found.user_playbooks.rows],
         agent_playbooks=[AgentPlaybook.of(each) for each in found.agent_playbooks.rows],
-        explanations=explained if asked.explain else None,
+        explanations=[why for each in answers for why in _explained(each)] if asked.explain else None,
         **_said(Answer(complete=found.complete), mode, asked.search_mode, count),
     )
 
