@@ -141,6 +141,22 @@ async def test_a_filter_is_applied_before_ranking(database: Database, store: Sto
     assert sorted(await by_vector(store, "serve tea", where, limit=5)) == wanted
 
 
+@pytest.mark.parametrize("where", [ANNS, ALL])
+async def test_rows_that_do_not_pass_move_no_score(database: Database, store: Store, where: LearningFilter) -> None:
+    async def scores() -> list[float]:
+        vector = QueryVector(WORDS.name, tuple((await WORDS.embed(["penguin"]))[0].tolist()))
+        words = await store.read(lambda tx: tx.learnings.by_words(where, "penguin meeting", 10))
+        vectors = await store.read(lambda tx: tx.learnings.by_vector(where, vector, 10))
+        return [*words.scores, words.spread, *([vectors.mean, vectors.spread] if where is ANNS else [])]
+
+    await add(store, playbook("a penguin rule"), playbook("a meeting rule"), playbook("a tea rule"))
+    await embed(database)
+    alone = await scores()
+    await add(store, *(playbook(f"penguin note {n}", status=Status.ARCHIVED) for n in range(50)))
+    await embed(database)
+    assert await scores() == pytest.approx(alone)
+
+
 async def test_what_has_expired_is_not_found(database: Database, store: Store) -> None:
     gone, kept = await add(store, playbook("tea one", expires_at=50), playbook("tea two", expires_at=51))
     await embed(database)

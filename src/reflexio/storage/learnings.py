@@ -22,7 +22,7 @@ from reflexio.storage.search.words import Row, Words
 from reflexio.storage.vectors import enqueue, forget
 
 WORDS = Words("learning")
-FEW, SOME = 5_000, 200
+FEW = 5_000
 COLUMNS = list(learnings.c)
 NAMES = [column.name for column in COLUMNS]
 PLAIN = [
@@ -80,7 +80,7 @@ class SqlLearnings:
         self._connection = connection
         self._org = org_id
         self._shelves = shelves
-        self._passed: dict[tuple[LearningFilter, int], frozenset[int] | None] = {}
+        self._passed: dict[LearningFilter, frozenset[int] | None] = {}
 
     def _where(self, where: LearningFilter) -> ColumnElement[bool]:
         return condition(asked(where, self._org))
@@ -159,11 +159,8 @@ class SqlLearnings:
         return int(self._connection.execute(query).scalar_one())
 
     def _passing(self, where: LearningFilter, ids: Sequence[int]) -> Collection[int]:
-        if where.user_id is not None:
-            # Of a user with more rows, those in question are looked up by their ids, unless they are many themselves.
-            most = FEW if where.is_narrow or len(ids) > SOME else SOME
-            if (few := self._few(where, most)) is not None:
-                return few.intersection(ids)
+        if where.user_id is not None and (few := self._few(where)) is not None:
+            return few.intersection(ids)
         values = asked(where, self._org, by_id=True)
         look = among(tuple(values))
         found = (look.rows(self._connection, {**values, "among": list(some)}) for some in in_parts(ids))
@@ -171,32 +168,39 @@ class SqlLearnings:
 
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, where.kind, where.user_id)
-        chosen = where.is_narrow or where.reviews is not None
-        few = (lambda: self._listed(where)) if chosen else (lambda: None)
-        found = WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids), few)
+        found = WORDS.match(
+            self._connection,
+            scope,
+            query,
+            limit,
+            lambda ids: self._passing(where, ids),
+            lambda: self._listed(where),
+            is_narrow=where.is_narrow or where.reviews is not None,
+        )
         coverage = tuple(found.coverage.tolist())
         return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
 
     def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         shelf = self._shelves.of(self._org, where.kind.value, query.model)
+        within = self._listed(where) if where.user_id is not None or where.is_narrow else None
         return shelf.nearest(
             query.numbers,
             limit,
             also,
             lambda ids: self._passing(where, ids),
             complete=shelf.catch_up(self._connection),
-            user=where.user_id,
-            within=self._listed(where) if where.user_id is None and where.is_narrow else None,
+            user=where.user_id if within is None else None,
+            within=within,
         )
 
-    def _few(self, where: LearningFilter, most: int = FEW) -> frozenset[int] | None:
+    def _few(self, where: LearningFilter) -> frozenset[int] | None:
         """The rows that pass, when they are so few that reading them all is cheaper than looking on. Words and
         vectors of one search ask the same."""
-        if (where, most) not in self._passed:
+        if where not in self._passed:
             values = asked(where, self._org)
-            rows = first_of(tuple(values)).rows(self._connection, {**values, "most": most + 1})
-            self._passed[where, most] = frozenset(row for (row,) in rows) if len(rows) <= most else None
-        return self._passed[where, most]
+            rows = first_of(tuple(values)).rows(self._connection, {**values, "most": FEW + 1})
+            self._passed[where] = frozenset(row for (row,) in rows) if len(rows) <= FEW else None
+        return self._passed[where]
 
     def _listed(self, where: LearningFilter) -> list[int] | None:
         few = self._few(where)

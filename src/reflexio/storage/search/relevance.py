@@ -45,6 +45,9 @@ class Counted:
         times = np.bincount(inside, minlength=len(found) * len(ends)).reshape(len(found), len(ends))
         return cls(times.astype(np.float32), np.diff(ends, prepend=-1) - 1.0)
 
+    def of_rows(self, chosen: NDArray[np.bool_]) -> "Counted":
+        return Counted(self.times[:, chosen], self.lengths[chosen])
+
     @property
     def rows_with(self) -> Floats:
         return np.asarray(np.count_nonzero(self.times, axis=1), np.float64)

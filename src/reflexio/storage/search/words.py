@@ -73,22 +73,31 @@ class Words:
             tables.delete(entries)
 
     def match(
-        self, tx: Connection, scope: Scope, query: str, limit: int, keep: Keep = frozenset, few: Few = lambda: None
+        self,
+        tx: Connection,
+        scope: Scope,
+        query: str,
+        limit: int,
+        keep: Keep = frozenset,
+        few: Few = lambda: None,
+        *,
+        is_narrow: bool = False,
     ) -> Matches:
         """The best rows by words.
 
         `keep` says which of some ids pass the caller's filters. It is asked about the best first and about
         more until `limit` rows are found, so that a filter never shortens the answer. `few` names all rows that
-        pass when they are few: among very many rows they are read outright, because those that do not pass
-        would use up the candidates.
+        pass when they are few: rows that nobody may see must not count in the statistics. Among very many rows
+        it is asked only of a narrow filter, and those rows are then read outright, because others would use up the
+        candidates.
         """
         tables = WordTables(tx, self.entity)
         size = tables.size(scope.narrowest)
         if limit <= 0 or not size.rows or not (wanted := query_terms(query)):
             return _NOTHING
         if size.rows <= SCANNED:
-            return _filled(_scanned(tables, scope, wanted, size), limit, keep)
-        if (named := few()) is not None:
+            return _filled(_scanned(tables, scope, wanted, few()), limit, keep)
+        if is_narrow and (named := few()) is not None:
             return _filled(_among(tables, scope, wanted, named), limit, keep)
         return _looked_up(tables, scope, wanted, size, limit, keep)
 
@@ -96,16 +105,17 @@ class Words:
 _NOTHING = Matches(np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
-def _scanned(tables: WordTables, scope: Scope, wanted: list[str], size: Size) -> Iterator[Matches]:
+def _scanned(tables: WordTables, scope: Scope, wanted: list[str], few: Sequence[int] | None) -> Iterator[Matches]:
     read = tables.of_everyone if scope.user is None else tables.of_user
     ids, counted = read(scope.narrowest, wanted)
-    yield _all_ranked(ids, counted, information(counted.rows_with, size.rows) * emphasis(wanted), size)
+    if few is not None and len(few) < len(ids):
+        passing = np.isin(ids, few, assume_unique=True)
+        ids, counted = ids[passing], counted.of_rows(passing)
+    yield _all_ranked(ids, counted, wanted)
 
 
 def _among(tables: WordTables, scope: Scope, wanted: list[str], named: Sequence[int]) -> Iterator[Matches]:
-    ids, counted = tables.among(np.asarray(named, np.int64), scope.narrowest, wanted)
-    size = counted.size
-    yield _all_ranked(ids, counted, information(counted.rows_with, size.rows) * emphasis(wanted), size)
+    yield _all_ranked(*tables.among(np.asarray(named, np.int64), scope.narrowest, wanted), wanted)
 
 
 def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size, limit: int, keep: Keep) -> Matches:
@@ -113,8 +123,10 @@ def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size, 
     return Matches(best.ids, best.scores, best.coverage, spread)
 
 
-def _all_ranked(ids: Ids, counted: Counted, weights: Scores, size: Size) -> Matches:
+def _all_ranked(ids: Ids, counted: Counted, wanted: list[str]) -> Matches:
     """Rows that are all there are: how far apart their scores lie is known."""
+    size = counted.size
+    weights = information(counted.rows_with, size.rows) * emphasis(wanted)
     scores = relevance(counted, weights, size.mean_length)
     return _ranked(ids, counted, weights, scores, float(scores.std()) if len(scores) else 0.0)
 
