@@ -123,6 +123,20 @@ def test_only_the_most_recent_turns_are_searched_when_asked(client: ReflexioClie
     eventually(lambda: newest() == {"tea two", "tea three"})
 
 
+def test_the_most_recent_turns_of_one_publish_are_the_last_ones(client: ReflexioClient) -> None:
+    made = client.publish_interaction("ann", [{"content": f"bananas {n}"} for n in range(10)])
+    eventually(lambda: len(client.search_interactions("ann", "bananas").interactions) == 10)
+
+    def newest(query: str | None, count: int, **asked: Any) -> list[str]:
+        return sorted(said(client.search_interactions("ann", query, most_recent_k=count, **asked).interactions))
+
+    assert newest("bananas", 1) == newest(None, 1) == ["bananas 9"]
+    assert newest("bananas", 2, request_id=made.request_id) == ["bananas 8", "bananas 9"]
+    assert newest(None, 2) == newest(None, 2, request_id=made.request_id) == ["bananas 8", "bananas 9"]
+    client.publish_interaction("ann", turns("apples", "pears"))
+    assert newest(None, 1, request_id=made.request_id) == ["bananas 9"]
+
+
 # --- filters come before ranking
 
 

@@ -151,11 +151,12 @@ class LearningFilter:
 
 @dataclass(frozen=True)
 class TurnFilter:
-    """Which turns to search."""
+    """Which turns to search. `ids` leaves only these of them."""
 
     user_id: str
     request_id: str | None = None
     within: TimeRange = TimeRange()
+    ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -370,6 +371,10 @@ class Interactions(Protocol):
     def count(self, user_id: str | None = None) -> int: ...
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]: ...
+
+    def newest(self, where: TurnFilter, limit: int) -> list[int]:
+        """Newest first; of one second, the one that was said last."""
+        ...
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched: ...
 

@@ -134,6 +134,8 @@ class SqlLearnings:
         before = self._connection.execute(query).one()
         self._connection.execute(update(learnings).where(mine).values(**_row(self._org, learning)))
         if tuple(before) != (learning.trigger, learning.content, learning.user_id):
+            # The vector of what it said before would find it by that.
+            forget(self._connection, learning.kind.value, [learning.id])
             self._index([learning.id], [learning])
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Page
 from reflexio.models.search import (
@@ -20,9 +19,8 @@ from reflexio.models.search import (
     SearchUserProfilesRequest,
     UnifiedSearchRequest,
 )
-from reflexio.models.shape import LAST_SECOND
 from reflexio.models.status import PlaybookStatus, Status
-from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TimeRange, TurnFilter, Tx
+from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TurnFilter, Tx
 from reflexio.retrieval.fusion import Hit
 from reflexio.retrieval.meaning import Meaning
 from reflexio.retrieval.search import Found, Question, search
@@ -146,28 +144,17 @@ async def interactions(store: Store, meaning: Meaning, asked: SearchInteractions
     question = _question(asked, vector, meaning.grade.trust)
 
     def look(tx: Tx) -> Answer:
-        within = time_range(asked.start_time, asked.end_time)
-        if asked.most_recent_k:
-            within = _recent(tx, asked.user_id, within, asked.most_recent_k)
+        where = TurnFilter(asked.user_id, asked.request_id, time_range(asked.start_time, asked.end_time))
         if not question.text.strip():
-            return Answer(tuple(_newest(tx, asked, within)[: question.top_k]))
-        where = TurnFilter(asked.user_id, asked.request_id, within)
+            most = min(question.top_k, asked.most_recent_k or question.top_k)
+            newest = tx.interactions.newest(where, most)
+            rows = tx.interactions.many(newest)
+            return Answer(tuple(rows[each] for each in newest))
+        if asked.most_recent_k:
+            where = dataclasses.replace(where, ids=tuple(tx.interactions.newest(where, asked.most_recent_k)))
         return _loaded(search(_Turns(tx, where), question), tx.interactions.many)
 
     return await store.read(look), effective(asked, vector)
-
-
-def _newest(tx: Tx, asked: SearchInteractionsRequest, within: TimeRange) -> Sequence[Interaction]:
-    if asked.request_id is None:
-        return tx.interactions.page(asked.user_id, within, Page(asked.top_k or 10)).rows
-    start, end = within.start or 0, LAST_SECOND if within.end is None else within.end
-    said = tx.interactions.of_requests([asked.request_id])
-    return [turn for turn in reversed(said) if turn.user_id == asked.user_id and start <= turn.created_at <= end]
-
-
-def _recent(tx: Tx, user_id: str, within: TimeRange, count: int) -> TimeRange:
-    newest: list[Interaction] = tx.interactions.page(user_id, within, Page(count)).rows
-    return TimeRange(newest[-1].created_at, within.end) if newest else within
 
 
 @dataclass(frozen=True)
