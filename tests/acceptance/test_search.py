@@ -267,6 +267,18 @@ def test_what_a_user_taught_is_private(client: ReflexioClient) -> None:
         assert (strangers.profiles, strangers.user_playbooks) == ([], [])
 
 
+def test_an_explanation_names_its_kind(client: ReflexioClient) -> None:
+    client.add_user_profile([{"user_id": "ann", "content": "Tea with milk"}])
+    learned(client, "Serve tea at four")
+    shared(client, "Tea is free")
+    told = client.search("tea", user_id="ann", explain=True).explanations or []
+    assert [each.kind for each in told] == ["profile", "user_playbook", "agent_playbook"]
+    client.publish_interaction("ann", turns("More tea"))
+    eventually(lambda: len(client.search_interactions("ann", "tea").interactions) == 1)
+    (turn,) = client.search_interactions("ann", "tea", explain=True).explanations or []
+    assert turn.kind == "interaction"
+
+
 def test_only_what_was_asked_for_is_searched(client: ReflexioClient) -> None:
     client.add_user_profile([{"user_id": "ann", "content": "Tea with milk"}])
     learned(client, "Serve tea at four")
@@ -296,7 +308,11 @@ def test_approval_is_a_gate(client: ReflexioClient) -> None:
     assert alone(playbook_status_filter="pending") == {"pending"}
     assert alone(playbook_status_filter=["pending", "approved"]) == {"pending", "approved"}
     assert alone(status_filter=["pending"]) == {"pending"}
-    assert alone(status_filter=["archived"]) == {"archived"}
+    assert alone(status_filter=["pending", None]) == {"approved", "pending"}
+    assert alone(status_filter=["pending", None], playbook_status_filter=["rejected"]) == {"rejected"}
+    shared(client, "Tea forgotten", status="archived", playbook_status="pending")
+    assert alone(status_filter=["archived"]) == {"archived", "forgotten"}
+    assert alone(status_filter=["archived"], playbook_status_filter=["approved"]) == {"archived"}
 
 
 def test_a_decision_counts_in_the_next_search(client: ReflexioClient) -> None:

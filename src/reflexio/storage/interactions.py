@@ -21,7 +21,7 @@ from reflexio.storage.paging import during, in_parts, listing, owned
 from reflexio.storage.schema import interactions, requests
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Scope
-from reflexio.storage.vectors import TURN, TURN_WORDS, forget
+from reflexio.storage.vectors import TURN, TURN_WORDS, findable, forget, without_vector
 
 # The image itself is left on disk: lists show where a picture was, learning reads it when it needs it.
 FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
@@ -186,6 +186,11 @@ class SqlInteractions:
         query = select(func.count()).select_from(interactions).where(*self._mine(user_id))
         return int(self._connection.execute(query).scalar_one())
 
+    def count_unembedded(self, user_id: str) -> int:
+        waiting = ~interactions.c.is_indexed | without_vector(TURN, interactions.c.id)
+        query = select(func.count()).select_from(interactions).where(*self._mine(user_id), waiting)
+        return int(self._connection.execute(query).scalar_one())
+
     def newest(self, where: TurnFilter, limit: int) -> list[int]:
         column = interactions.c
         query = select(column.id).where(*self._mine(None), *_asked(where))
@@ -208,12 +213,14 @@ class SqlInteractions:
 
     def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         shelf = self._shelves.of(self._org, TURN, query.model)
+        stored = findable(self._connection, TURN_WORDS, Scope.of(self._org, TURN, where.user_id))
         return shelf.nearest(
             query.numbers,
             limit,
             also,
             lambda ids: self._passing(where, ids),
             complete=shelf.catch_up(self._connection),
+            stored=stored if where.ids is None else min(stored, len(where.ids)),
             user=where.user_id,
             within=where.ids,
         )

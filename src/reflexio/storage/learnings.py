@@ -18,7 +18,7 @@ from reflexio.storage.passing import FEW, among, asked, condition, first_few
 from reflexio.storage.schema import learnings, lineage
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Row, Scope, Words
-from reflexio.storage.vectors import enqueue, forget
+from reflexio.storage.vectors import enqueue, findable, forget, without_vector
 
 WORDS = Words("learning")
 BY_ID = 100
@@ -186,6 +186,7 @@ class SqlLearnings:
             also,
             lambda ids: self._passing(where, ids),
             complete=shelf.catch_up(self._connection),
+            stored=findable(self._connection, WORDS, Scope.of(self._org, where.kind, where.user_id)),
             user=where.user_id,
             within=self._listed(where) if where.user_id is None and where.is_narrow else None,
         )
@@ -249,4 +250,7 @@ class SqlLearnings:
         )
         ends = select(func.min(learnings.c.modified_at), func.max(learnings.c.modified_at))
         oldest, newest = self._connection.execute(ends.where(self._where(profile))).one()
-        return Tally(self.count(profile), self.count(playbook), oldest or 0, newest or 0)
+        waiting = select(func.count()).select_from(learnings)
+        mine = learnings.c.org_id == self._org, learnings.c.user_id == user_id
+        unembedded = self._connection.execute(waiting.where(*mine, without_vector(learnings.c.kind, learnings.c.id)))
+        return Tally(self.count(profile), self.count(playbook), oldest or 0, newest or 0, int(unembedded.scalar_one()))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Page
 from reflexio.models.search import (
@@ -39,20 +40,26 @@ class Answer:
     hits: tuple[Hit, ...] = ()
     complete: bool = True
 
-    def explanations(self, ids: Sequence[str]) -> list[Explanation]:
+    def explanations(self) -> list[Explanation]:
         if not self.hits:  # without a query there are rows, and no evidence for them
             return []
         return [
             Explanation(
-                id=public,
+                **_named(row),
                 score=round(hit.score, 4),
                 words_rank=hit.words_rank,
                 words_score=round(hit.words_score, 4) if hit.words_rank else None,
                 vector_score=None if hit.vector_score is None else round(hit.vector_score, 4),
                 why=hit.why,
             )
-            for public, hit in zip(ids, self.hits, strict=True)
+            for row, hit in zip(self.rows, self.hits, strict=True)
         ]
+
+
+def _named(row: Learning | Interaction) -> dict[str, str]:
+    if isinstance(row, Interaction):
+        return {"id": str(row.interaction_id), "kind": "interaction"}
+    return {"id": row.public_id, "kind": row.kind.value}
 
 
 @dataclass(frozen=True)
@@ -124,19 +131,24 @@ def user_playbooks(asked: SearchUserPlaybooksRequest) -> LearningFilter:
 def agent_playbooks(asked: SearchAgentPlaybooksRequest) -> LearningFilter:
     """Approved ones, unless the caller asks for others by name."""
     wanted = statuses(asked.status_filter)
-    named = reviews(asked.playbook_status_filter)
-    in_review = Status.PENDING in wanted
     return LearningFilter(
         Kind.AGENT_PLAYBOOK,
         agent_version=asked.agent_version,
         name=asked.playbook_name,
         source=asked.source or None,
         statuses=wanted,
-        or_in_review=in_review,
-        reviews=named if named is not None else (None if in_review else APPROVED),
+        or_in_review=Status.PENDING in wanted,
+        reviews=reviews(asked.playbook_status_filter) or _implied(wanted),
         within=time_range(asked.start_time, asked.end_time),
         tags=tuple(asked.tags or ()),
     )
+
+
+def _implied(wanted: Sequence[Status]) -> tuple[PlaybookStatus, ...] | None:
+    """The decisions that go with a `status_filter`. To ask for what is no longer current is to ask for all of it."""
+    if Status.PENDING in wanted:
+        return (PlaybookStatus.APPROVED, PlaybookStatus.PENDING)
+    return APPROVED if Status.CURRENT in wanted else None
 
 
 async def interactions(store: Store, meaning: Meaning, asked: SearchInteractionsRequest) -> tuple[Answer, str]:
@@ -174,13 +186,13 @@ def unified(tx: Tx, asked: UnifiedSearchRequest, question: Question, now: int) -
     Without a user there are only the approved ones: what one user taught is nobody else's business, unless the
     caller names it in `entity_types`.
     """
-    wanted = asked.entity_types
+    wanted = asked.entity_types or None
     own = asked.user_id is not None
     shared = {"agent_version": asked.agent_version, "name": asked.playbook_name, "tags": tuple(asked.tags or ())}
     source = asked.source or None
     found = Unified()
     if wanted is None or "agent_playbooks" in wanted:
-        allowed = APPROVED if asked.agent_playbook_status_filter is None else tuple(asked.agent_playbook_status_filter)
+        allowed = tuple(asked.agent_playbook_status_filter or APPROVED)
         where = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=allowed, source=source, **shared)  # type: ignore[arg-type]
         found = dataclasses.replace(found, agent_playbooks=look_up(tx, where, question))
     if own and (wanted is None or "profiles" in wanted):

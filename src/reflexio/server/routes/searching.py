@@ -30,10 +30,10 @@ router = APIRouter(prefix="/api", tags=["search"], route_class=JsonRoute)
 
 def _said(answer: Answer, mode: str, asked: str, count: int) -> dict[str, Any]:
     """What every search answer tells besides its rows."""
-    degraded = mode != asked or not answer.complete
+    limits = ", by words alone" if mode != asked else "" if answer.complete else ", most rows have no vector yet"
     return {
-        "msg": f"Found {count}" + (", by words alone" if mode != asked else ""),
-        "degraded": degraded,
+        "msg": f"Found {count}{limits}",
+        "degraded": bool(limits),
         "search_mode_effective": mode,
     }
 
@@ -45,7 +45,7 @@ async def search_profiles(request: Request, asked: SearchUserProfilesRequest) ->
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchProfilesResponse.model_construct(
         user_profiles=[UserProfile.of(each) for each in answer.rows],
-        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -57,7 +57,7 @@ async def search_user_playbooks(request: Request, asked: SearchUserPlaybooksRequ
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchUserPlaybooksResponse.model_construct(
         user_playbooks=[UserPlaybook.of(each) for each in answer.rows],
-        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -69,7 +69,7 @@ async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRe
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchAgentPlaybooksResponse.model_construct(
         agent_playbooks=[AgentPlaybook.of(each) for each in answer.rows],
-        explanations=answer.explanations([each.public_id for each in answer.rows]) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -78,10 +78,9 @@ async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRe
 async def search_interactions(request: Request, asked: SearchInteractionsRequest) -> SearchInteractionsResponse:
     """A user's turns that fit the query, best first; without a query the newest."""
     answer, mode = await search.interactions(store(request), house(request).meaning, asked)
-    ids = [str(each.interaction_id) for each in answer.rows]
     return SearchInteractionsResponse.model_construct(
         interactions=list(answer.rows),
-        explanations=answer.explanations(ids) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -95,7 +94,7 @@ async def unified_search(request: Request, asked: UnifiedSearchRequest) -> Unifi
     parts = house(request)
     found, mode = await search.everything(store(request), parts.meaning, asked, parts.clock.now())
     answers = (found.profiles, found.user_playbooks, found.agent_playbooks)
-    explained = [why for each in answers for why in each.explanations([row.public_id for row in each.rows])]
+    explained = [why for each in answers for why in each.explanations()]
     count = sum(len(each.rows) for each in answers)
     return UnifiedSearchResponse.model_construct(
         profiles=[UserProfile.of(each) for each in found.profiles.rows],
