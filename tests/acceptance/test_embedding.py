@@ -1,6 +1,7 @@
 """Embedders that fail, hang or talk nonsense, that are changed, and a server that is killed while it embeds."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,10 @@ def test_an_endpoint_that_fails_or_hangs_leaves_the_words(start_server: StartSer
         endpoint.hold()
         answer = asked(client, "tea")
         assert (said(answer), answer.degraded) == (["Serve tea at four"], True)
+        started = time.monotonic()
+        answer = asked(client, "tea, another time")
+        assert (said(answer), answer.degraded) == (["Serve tea at four"], True)
+        assert time.monotonic() - started < 2, "nobody waits behind the one that hangs"
         endpoint.release()
         eventually(lambda: said(asked(client, "lock door", search_mode="vector", top_k=1)) == ["Lock the door"])
 
