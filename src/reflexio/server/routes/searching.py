@@ -94,13 +94,12 @@ async def unified_search(request: Request, asked: UnifiedSearchRequest) -> Unifi
     parts = house(request)
     found, mode = await search.everything(store(request), parts.meaning, asked, parts.clock.now())
     answers = (found.profiles, found.user_playbooks, found.agent_playbooks)
-    explained = [why for each in answers for why in each.explanations()]
     count = sum(len(each.rows) for each in answers)
     return UnifiedSearchResponse.model_construct(
         profiles=[UserProfile.of(each) for each in found.profiles.rows],
         user_playbooks=[UserPlaybook.of(each) for each in found.user_playbooks.rows],
         agent_playbooks=[AgentPlaybook.of(each) for each in found.agent_playbooks.rows],
-        explanations=explained if asked.explain else None,
+        explanations=[why for each in answers for why in each.explanations()] if asked.explain else None,
         **_said(Answer(complete=found.complete), mode, asked.search_mode, count),
     )
 
