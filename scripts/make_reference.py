@@ -195,7 +195,13 @@ class Client:
 
     def _methods(self, owner: type) -> Iterator[str]:
         for name, method in vars(owner).items():
-            if inspect.isfunction(method) and not name.startswith("_"):
+            if not inspect.isfunction(method) or name.startswith("_"):
+                continue
+            if name.endswith("_async"):
+                twin = name.removesuffix("_async")
+                yield f"### {name}"
+                yield f"[{twin}](#{twin}) as published clients call it: it is awaited in both clients."
+            else:
                 yield from self._section(name, method)
 
     def _section(self, name: str, method: Any) -> Iterator[str]:
@@ -206,7 +212,7 @@ class Client:
             yield f"Returns {returned}."
         parameters = list(inspect.signature(method).parameters.values())[1:]
         rows = [
-            (each.name, self._type(hints[each.name]), _python(each.default), self._words.meaning(name, each.name))
+            (_shown(each), self._type(hints[each.name]), _default_of(each), self._words.meaning(name, each.name))
             for each in parameters
         ]
         if rows:
@@ -235,8 +241,14 @@ class Client:
         return {"Any": "anything", "Callable": "function", "AsyncBaseTransport": "httpx transport"}.get(name, name)
 
 
-def _python(default: Any) -> str:
-    return "required" if default is inspect.Parameter.empty else f"`{default!r}`".replace("'", '"')
+def _shown(parameter: inspect.Parameter) -> str:
+    return f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name
+
+
+def _default_of(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return "none"
+    return "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`".replace("'", '"')
 
 
 def _first_line(value: Any) -> str:

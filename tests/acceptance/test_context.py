@@ -85,3 +85,44 @@ def test_a_stored_text_cannot_pose_as_the_prompt(client: ReflexioClient) -> None
     assert made.count("</learned>") == 1
     assert made.endswith("\n</learned>")
     assert "\nSystem" not in made
+
+
+def taught_by(client: ReflexioClient, user_id: str, *said: str) -> None:
+    client.add_user_playbook([{"user_id": user_id, "content": each} for each in said])
+    found: dict[str, Any] = {"user_id": user_id, "search_mode": "vector"}
+    eventually(lambda: len(client.search_user_playbooks("x", **found).user_playbooks) == len(said))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            "How long do I have to return lamps and chairs?",
+            ["Lamps can be returned for 100 days.", "Chairs can be returned for 100 days."],
+        ),
+        (
+            "Möchte der Kunde auf Deutsch angesprochen werden?",
+            [
+                "Der Kunde möchte auf Deutsch angesprochen werden.",
+                "Der Kunde möchte nicht auf Deutsch angesprochen werden.",
+            ],
+        ),
+        (
+            "Does an order of 300 euros need the approval of a manager?",
+            [
+                "Orders above 100 euros need the approval of a manager.",
+                "Orders above 500 euros need the approval of a director.",
+                "Orders above 100 euros never need the approval of a manager.",
+            ],
+        ),
+    ],
+)
+def test_facts_that_differ_in_one_word_are_all_inside(client: ReflexioClient, asked: str, said: list[str]) -> None:
+    taught_by(client, "ann", *said)
+    made = client.get_context(asked, user_id="ann").context
+    assert [line[2:] for line in made.splitlines() if line.startswith("- ")] == said
+
+
+def test_a_query_that_asks_nothing_brings_nothing(client: ReflexioClient) -> None:
+    taught_by(client, "ann", "Answer in German", "Never use emojis", "Ask for the order number first")
+    assert [client.get_context(said, user_id="ann").context for said in ("ok", "the", "yes")] == [""] * 3

@@ -1,6 +1,7 @@
 """Embedders that fail, hang or talk nonsense, that are changed, and a server that is killed while it embeds."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,8 +127,34 @@ def test_an_endpoint_that_fails_or_hangs_leaves_the_words(start_server: StartSer
         endpoint.hold()
         answer = asked(client, "tea")
         assert (said(answer), answer.degraded) == (["Serve tea at four"], True)
+        started = time.monotonic()
+        answer = asked(client, "tea, another time")
+        assert (said(answer), answer.degraded) == (["Serve tea at four"], True)
+        assert time.monotonic() - started < 2, "nobody waits behind the one that hangs"
         endpoint.release()
         eventually(lambda: said(asked(client, "lock door", search_mode="vector", top_k=1)) == ["Lock the door"])
+
+
+def test_rows_without_vectors_are_told(start_server: StartServer, endpoint: Endpoint) -> None:
+    """Queries are embedded and rows are not, as with a provider that refuses batches."""
+    server = start_server(**variables(endpoint))
+    endpoint.refuse = lambda texts: any("tea" in text.lower() for text in texts)
+    with ReflexioClient(url_endpoint=server.url) as client:
+        learned(client, *(f"Tea number {n}" for n in range(7)))
+        for mode, found in (("hybrid", 7), ("vector", 0)):
+            answer = asked(client, "number", search_mode=mode)
+            assert (len(said(answer)), answer.degraded, answer.search_mode_effective) == (found, True, mode)
+            assert "most rows have no vector yet" in (answer.msg or "")
+        assert not asked(client, "number", search_mode="fts").degraded
+        assert client.search("number", user_id="ann").degraded
+        assert client.get_context("number", user_id="ann").degraded
+        assert not client.search_user_playbooks("number", user_id="bob").degraded
+        assert client.storage_stats("ann").unembedded_count == 7
+        endpoint.refuse = lambda texts: any("late" in text for text in texts)
+        eventually(lambda: not asked(client, "number").degraded)
+        learned(client, "Tea that came late")
+        assert not asked(client, "number").degraded, "one row more is no matter"
+        eventually(lambda: client.storage_stats("ann").unembedded_count == 1)
 
 
 def test_no_endpoint_at_all_leaves_the_words(start_server: StartServer) -> None:

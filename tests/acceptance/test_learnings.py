@@ -169,9 +169,24 @@ def test_without_a_filter_only_current_rows_are_listed(client: ReflexioClient) -
     assert said(two) == ["expired", "merged"]
 
 
-def test_an_empty_status_filter_lets_nothing_through(http: httpx.Client, client: ReflexioClient) -> None:
-    client.add_user_playbook([user_playbook()])
-    assert http.post("/api/get_user_playbooks", json={"status_filter": []}).json()["user_playbooks"] == []
+def test_an_empty_filter_is_no_filter(client: ReflexioClient) -> None:
+    client.add_user_playbook([user_playbook("Tea"), user_playbook("Tea before", status="archived")])
+    statuses = {"approved": "Tea for all", "rejected": "Tea for none"}
+    client.add_agent_playbooks([agent_playbook(text, playbook_status=status) for status, text in statuses.items()])
+    assert said(client.get_user_playbooks(status_filter=[]).user_playbooks) == ["Tea"]
+    assert said(client.search_user_playbooks("tea", status_filter=[]).user_playbooks) == ["Tea"]
+    assert len(client.get_agent_playbooks(status_filter=[], playbook_status_filter=[]).agent_playbooks) == 2
+    found = client.search_agent_playbooks("tea", status_filter=[], playbook_status_filter=[])
+    assert said(found.agent_playbooks) == ["Tea for all"]
+    everything = client.search("tea", user_id="ann", entity_types=[], agent_playbook_status_filter=[])
+    assert (said(everything.user_playbooks), said(everything.agent_playbooks)) == (["Tea"], ["Tea for all"])
+
+
+def test_an_expired_profile_cannot_be_changed(client: ReflexioClient) -> None:
+    (made,) = client.add_user_profile([profile("quince jam", expiration_timestamp=int(time.time()) - 1)]).ids
+    with pytest.raises(NotFound, match=made):
+        client.update_user_profile("ann", made, content="plum jam")
+    client.delete_profile("ann", made, wait_for_response=True)
 
 
 def test_pending_agent_playbooks_include_those_that_wait_for_review(client: ReflexioClient) -> None:

@@ -123,6 +123,20 @@ def test_only_the_most_recent_turns_are_searched_when_asked(client: ReflexioClie
     eventually(lambda: newest() == {"tea two", "tea three"})
 
 
+def test_the_most_recent_turns_of_one_publish_are_the_last_ones(client: ReflexioClient) -> None:
+    made = client.publish_interaction("ann", [{"content": f"bananas {n}"} for n in range(10)])
+    eventually(lambda: len(client.search_interactions("ann", "bananas").interactions) == 10)
+
+    def newest(query: str | None, count: int, **asked: Any) -> list[str]:
+        return sorted(said(client.search_interactions("ann", query, most_recent_k=count, **asked).interactions))
+
+    assert newest("bananas", 1) == newest(None, 1) == ["bananas 9"]
+    assert newest("bananas", 2, request_id=made.request_id) == ["bananas 8", "bananas 9"]
+    assert newest(None, 2) == newest(None, 2, request_id=made.request_id) == ["bananas 8", "bananas 9"]
+    client.publish_interaction("ann", turns("apples", "pears"))
+    assert newest(None, 1, request_id=made.request_id) == ["bananas 9"]
+
+
 # --- filters come before ranking
 
 
@@ -253,6 +267,18 @@ def test_what_a_user_taught_is_private(client: ReflexioClient) -> None:
         assert (strangers.profiles, strangers.user_playbooks) == ([], [])
 
 
+def test_an_explanation_names_its_kind(client: ReflexioClient) -> None:
+    client.add_user_profile([{"user_id": "ann", "content": "Tea with milk"}])
+    learned(client, "Serve tea at four")
+    shared(client, "Tea is free")
+    told = client.search("tea", user_id="ann", explain=True).explanations or []
+    assert [each.kind for each in told] == ["profile", "user_playbook", "agent_playbook"]
+    client.publish_interaction("ann", turns("More tea"))
+    eventually(lambda: len(client.search_interactions("ann", "tea").interactions) == 1)
+    (turn,) = client.search_interactions("ann", "tea", explain=True).explanations or []
+    assert turn.kind == "interaction"
+
+
 def test_only_what_was_asked_for_is_searched(client: ReflexioClient) -> None:
     client.add_user_profile([{"user_id": "ann", "content": "Tea with milk"}])
     learned(client, "Serve tea at four")
@@ -282,7 +308,11 @@ def test_approval_is_a_gate(client: ReflexioClient) -> None:
     assert alone(playbook_status_filter="pending") == {"pending"}
     assert alone(playbook_status_filter=["pending", "approved"]) == {"pending", "approved"}
     assert alone(status_filter=["pending"]) == {"pending"}
-    assert alone(status_filter=["archived"]) == {"archived"}
+    assert alone(status_filter=["pending", None]) == {"approved", "pending"}
+    assert alone(status_filter=["pending", None], playbook_status_filter=["rejected"]) == {"rejected"}
+    shared(client, "Tea forgotten", status="archived", playbook_status="pending")
+    assert alone(status_filter=["archived"]) == {"archived", "forgotten"}
+    assert alone(status_filter=["archived"], playbook_status_filter=["approved"]) == {"archived"}
 
 
 def test_a_decision_counts_in_the_next_search(client: ReflexioClient) -> None:
@@ -368,7 +398,7 @@ def test_any_text_may_be_asked_and_found(client: ReflexioClient, query: str) -> 
     client.add_user_profile([{"user_id": "ann", "content": query}])
     for mode in ("fts", "vector", "hybrid"):
         answer = client.search(query, user_id="ann", search_mode=mode)
-        assert not answer.degraded
+        assert answer.search_mode_effective == mode, "its vector was made"
     if any(each.isalnum() for each in query):
         assert said(client.search(query, user_id="ann", search_mode="fts").profiles) == [query]
     assert client.get_context(query, user_id="ann").success

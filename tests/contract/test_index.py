@@ -241,6 +241,20 @@ async def test_opening_again_finds_the_same(backend: str, tmp_path: Path) -> Non
     await second.close()
 
 
+async def test_a_changed_text_is_not_found_by_its_old_meaning(database: Database, store: Store) -> None:
+    (row,) = await add(store, playbook("serve tea"))
+    await embed(database)
+    assert await by_vector(store, "serve tea") == [row]
+    kept = playbook("serve tea", id=row, rationale="they asked for it")
+    await store.write(lambda tx: tx.learnings.replace(kept))
+    assert await by_vector(store, "serve tea") == [row], "the text is the same, and so is its vector"
+    await store.write(lambda tx: tx.learnings.replace(replace(kept, content="lock the door")))
+    assert await by_vector(store, "serve tea") == []
+    assert await by_words(store, "lock") == [row]
+    await embed(database)
+    assert await by_vector(store, "lock the door") == [row]
+
+
 async def test_postponed_rows_wait_behind_the_others(database: Database, store: Store) -> None:
     rows = await add(store, *(playbook(str(n)) for n in range(4)))
     first = await database.read_vectors(lambda vectors: vectors.waiting(2))

@@ -285,6 +285,7 @@ class StorageStatsResponse(BaseModel):
     playbook_count: int = 0
     interaction_count: int = 0
     request_count: int = 0
+    unembedded_count: int = 0
     oldest_profile_modified: str | None = None
     newest_profile_modified: str | None = None
     msg: str | None = None

@@ -27,9 +27,10 @@ class SearchMode(StrEnum):
 
 
 class Explanation(Answered):
-    """Why a hit stands where it stands."""
+    """Why a hit stands where it stands. `kind` is `profile`, `user_playbook`, `agent_playbook` or `interaction`."""
 
     id: str
+    kind: str = ""
     score: float
     words_rank: int | None = None
     words_score: float | None = None

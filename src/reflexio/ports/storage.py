@@ -105,12 +105,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many current learnings a user has, and when the profiles among them changed."""
+    """How many current learnings a user has, and when the profiles among them changed. `unembedded` are those of any
+    status that wait for their vector."""
 
     profiles: int
     playbooks: int
     oldest_profile: int
     newest_profile: int
+    unembedded: int
 
 
 @dataclass(frozen=True)
@@ -151,11 +153,12 @@ class LearningFilter:
 
 @dataclass(frozen=True)
 class TurnFilter:
-    """Which turns to search."""
+    """Which turns to search. `ids` leaves only these of them."""
 
     user_id: str
     request_id: str | None = None
     within: TimeRange = TimeRange()
+    ids: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,8 @@ class Matched:
     """Row numbers and scores, best first.
 
     By words, `coverage` tells how much of the query each row holds. `spread` is that of the scores of all rows
-    searched, `mean` their mean, by vectors only. `complete` is False while rows are still being made findable this way.
+    searched, `mean` their mean, by vectors only. `complete` is False while most rows, or some that are known,
+    cannot be found this way yet.
     """
 
     ids: tuple[int, ...] = ()
@@ -369,7 +373,15 @@ class Interactions(Protocol):
 
     def count(self, user_id: str | None = None) -> int: ...
 
+    def count_unembedded(self, user_id: str) -> int:
+        """Turns that wait for their vector."""
+        ...
+
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]: ...
+
+    def newest(self, where: TurnFilter, limit: int) -> list[int]:
+        """Newest first; of one second, the one that was said last."""
+        ...
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched: ...
 
@@ -679,6 +691,10 @@ class Vectors(Protocol):
 
     def index_turns(self, limit: int) -> int:
         """Makes turns findable by words that are not yet, oldest first, and queues them; tells how many."""
+        ...
+
+    def backlog(self) -> int:
+        """How many rows wait for their vector."""
         ...
 
     def waiting(self, limit: int) -> list[Unembedded]:

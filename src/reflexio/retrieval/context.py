@@ -2,12 +2,18 @@
 
 The text is the same for the same choice, whatever the order of the ranking, so that providers' prompt caches
 hit; and a stored text cannot step out of its place in it.
+
+Two learnings repeat each other only if they are the same words in the same order: a number, a negation or a name
+of difference, in any language, makes another statement. What says the same in other words is merged where it is
+learned, not here.
 """
 
 import math
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reflexio.models.learning import Kind, Learning
 from reflexio.retrieval.exam import UNEXAMINED, Grade
@@ -17,8 +23,12 @@ WEAK = 0.35
 """A learning with less than this share of the best one's evidence is left out: it is there by chance."""
 TELLING, TELLING_ALONE = 2.0, 0.5
 """Nats of a match by words that count against the vectors' word, and without it."""
-REPEATED = 0.8
-"""A learning with this share of its words in one that is there already says nothing new."""
+BRIEF, FIRM = 3, 3.0
+"""A query of so few tokens ("ok", "hello") resembles any short sentence: what fits stands so many spreads off."""
+SAME_MATTER = 0.6
+"""Two learnings with this share of their words in common may be about one thing."""
+NEARLY = 0.8
+"""With this share of another's worth a learning is worth about the same."""
 HEADINGS = {
     Kind.PROFILE: "About this user",
     Kind.USER_PLAYBOOK: "What this user taught",
@@ -42,10 +52,27 @@ class Context:
     tokens: int
 
 
+_DEAR = re.compile(r"\b[A-Za-z]*+[0-9][A-Za-z0-9]*|[A-Z]{2,}|[!-/:-@\[-`{-~\n]|[^\x00-\x7f]")
+_COMMON = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+"""Han, kana and hangul: characters that every vocabulary of today holds most of."""
+
+
 def tokens(text: str) -> int:
-    """About how many tokens, rather too many than too few: any tokeniser, any script."""
-    plain = sum(character.isascii() for character in text)
-    return math.ceil(plain / 3.5) + (len(text) - plain)
+    """About how many tokens, rather too many than too few: any tokeniser, any script.
+
+    Three letters of running text are a token. Digits, codes, capitals and punctuation are one each; what is not
+    ASCII is one less than its bytes, as tokenisers that do not know a character fall back to those.
+    """
+    dear = "".join(_DEAR.findall(text))
+    beyond = len(dear.encode(errors="replace")) - len(dear)
+    common = len(_COMMON.findall(dear)) if beyond else 0
+    plain = len(text) - len(dear)
+    ascii_only = sum(map(str.isascii, dear)) if beyond else len(dear)
+    return math.ceil(plain / 3 - common / 2) + beyond + ascii_only
+
+
+_FRAME_ROOM = tokens(f"{OPENING}\n{CLOSING}")
+_HEADING_ROOM = {kind: tokens(f"{heading}:\n") for kind, heading in HEADINGS.items()}
 
 
 def line(learning: Learning) -> str:
@@ -58,19 +85,31 @@ def _escaped(text: str) -> str:
     return one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def compose(candidates: Sequence[Candidate], max_tokens: int, *, grade: Grade = UNEXAMINED) -> Context:
+def compose(candidates: Sequence[Candidate], max_tokens: int, *, query: str, grade: Grade = UNEXAMINED) -> Context:
     """The most valuable learnings that fit, each said once. `grade` tells which cosines are mere noise."""
-    worth = _worth([each for each in candidates if _is_relevant(each.hit, grade.noise)], grade)
+    noise = max(grade.noise, grade.mean + FIRM * grade.spread if tokens(query) <= BRIEF else -1.0)
+    worth = _worth([each for each in candidates if _is_relevant(each.hit, noise)], grade)
     best = max(worth.values(), default=0.0)
     strong = [each.learning for each in candidates if worth.get(each.learning.id, 0.0) >= max(WEAK * best, 1e-9)]
-    chosen: list[Learning] = []
-    for each in sorted(strong, key=lambda each: (-worth[each.id] / tokens(line(each)) ** 0.5, each.id)):
-        if any(_says_nothing_new(each, other) for other in chosen):
-            continue
-        if tokens(render([*chosen, each])) <= max_tokens:
-            chosen.append(each)
-    text = render(chosen)
+    text = render(chosen := _chosen(_said_once(strong), worth, max_tokens))
     return Context(text, tuple(_ordered(chosen)), tokens(text))
+
+
+def _chosen(learnings: Sequence[Learning], worth: Mapping[int, float], max_tokens: int) -> list[Learning]:
+    room = {each.id: tokens(line(each) + "\n") for each in learnings}
+
+    def fits(some: Sequence[Learning]) -> bool:
+        headings = sum(_HEADING_ROOM[kind] for kind in {each.kind for each in some})
+        return _FRAME_ROOM + headings + sum(room[each.id] for each in some) <= max_tokens
+
+    chosen: list[Learning] = []
+    for each in sorted(learnings, key=lambda each: (-worth[each.id] / room[each.id] ** 0.5, each.id)):
+        if fits([*chosen, each]):
+            chosen.append(each)
+        elif old := next((old for old in chosen if _may_be_outdated(old, each, worth)), None):
+            without = [other for other in chosen if other is not old]
+            chosen = [*without, each] if fits([*without, each]) else chosen
+    return chosen
 
 
 def _is_relevant(hit: Hit, noise: float) -> bool:
@@ -103,10 +142,32 @@ def _ordered(learnings: Sequence[Learning]) -> list[Learning]:
     return sorted(learnings, key=lambda each: (places.index(each.kind), each.id))
 
 
-def _says_nothing_new(learning: Learning, said: Learning) -> bool:
-    mine = _words(learning)
-    return len(mine & _words(said)) >= REPEATED * max(1, len(mine))
+def _said_once(learnings: Sequence[Learning]) -> list[Learning]:
+    """Of those that say the same, the newest."""
+    return list({_said(each): each for each in sorted(learnings, key=_age)}.values())
 
 
-def _words(learning: Learning) -> set[str]:
-    return set(re.findall(r"\w+", learning.text.lower()))
+def _age(learning: Learning) -> tuple[int, int]:
+    return max(learning.created_at, learning.modified_at), learning.id
+
+
+_SILENT = re.compile(r"[\s.,;:!?…'\"“”„‘’«»()\[\]、。，！？；：「」『』¿¡]+|\b(?:[Tt]he|an?|[Pp]lease)\b|[-–—]+(?!\d)")
+_TERM = re.compile(r"[^\W_]+|\S")
+
+
+def _said(learning: Learning) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """When, and what, without what makes no difference: case, punctuation, articles."""
+    return _terms(learning.trigger), _terms(learning.content)
+
+
+@lru_cache(maxsize=1024)
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(_TERM.findall(_SILENT.sub(" ", unicodedata.normalize("NFKC", text)).casefold()))
+
+
+def _may_be_outdated(old: Learning, new: Learning, worth: Mapping[int, float]) -> bool:
+    """Whether the new one may be a correction of the old one: where there is room for one, the newer word counts."""
+    if _age(new) < _age(old) or worth[new.id] < NEARLY * worth[old.id]:
+        return False
+    one, other = set(_terms(old.text)), set(_terms(new.text))
+    return len(one & other) >= SAME_MATTER * max(len(one), len(other))

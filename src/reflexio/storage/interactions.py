@@ -21,7 +21,7 @@ from reflexio.storage.paging import during, in_parts, listing, owned
 from reflexio.storage.schema import interactions, requests
 from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.shelves import Shelves
-from reflexio.storage.vectors import TURN, TURN_WORDS, forget
+from reflexio.storage.vectors import TURN, TURN_WORDS, findable, forget, without_vector
 
 # The image itself is left on disk: lists show where a picture was, learning reads it when it needs it.
 FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
@@ -68,6 +68,11 @@ ADD = Hot(lambda _: insert(interactions), [*FIELDS, "org_id", "image_encoding", 
 
 def _same_request() -> ColumnElement[bool]:
     return (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
+
+
+def _asked(where: TurnFilter) -> list[ColumnElement[bool]]:
+    asked = [interactions.c.user_id == where.user_id, *during(interactions.c.created_at, where.within)]
+    return asked if where.request_id is None else [*asked, interactions.c.request_id == where.request_id]
 
 
 class SqlInteractions:
@@ -181,30 +186,41 @@ class SqlInteractions:
         query = select(func.count()).select_from(interactions).where(*self._mine(user_id))
         return int(self._connection.execute(query).scalar_one())
 
+    def count_unembedded(self, user_id: str) -> int:
+        waiting = ~interactions.c.is_indexed | without_vector(TURN, interactions.c.id)
+        query = select(func.count()).select_from(interactions).where(*self._mine(user_id), waiting)
+        return int(self._connection.execute(query).scalar_one())
+
+    def newest(self, where: TurnFilter, limit: int) -> list[int]:
+        column = interactions.c
+        query = select(column.id).where(*self._mine(None), *_asked(where))
+        newest = query.order_by(column.created_at.desc(), column.id.desc()).limit(limit)
+        return list(self._connection.execute(newest).scalars())
+
     def _passing(self, where: TurnFilter, ids: Sequence[int]) -> set[int]:
-        asked = [self._of_org, *during(interactions.c.created_at, where.within)]
-        if where.user_id is not None:
-            asked.append(interactions.c.user_id == where.user_id)
-        if where.request_id is not None:
-            asked.append(interactions.c.request_id == where.request_id)
-        query = select(interactions.c.id).where(*asked)
-        found = (self._connection.execute(query.where(interactions.c.id.in_(some))) for some in in_parts(ids))
+        query = select(interactions.c.id).where(self._of_org, *_asked(where))
+        named = ids if where.ids is None else list(set(where.ids).intersection(ids))
+        found = (self._connection.execute(query.where(interactions.c.id.in_(some))) for some in in_parts(named))
         return {row for rows in found for row in rows.scalars()}
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched:
         scope = Scope.of(self._org, TURN, where.user_id)
-        found = TURN_WORDS.match(self._connection, scope, query, limit, lambda ids: self._passing(where, ids))
+        found = TURN_WORDS.match(
+            self._connection, scope, query, limit, lambda ids: self._passing(where, ids), lambda: where.ids
+        )
         coverage = tuple(found.coverage.tolist())
         return Matched(tuple(found.ids.tolist()), tuple(found.scores.tolist()), coverage, spread=found.spread)
 
     def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         shelf = self._shelves.of(self._org, TURN, query.model)
+        stored = findable(self._connection, TURN_WORDS, Scope.of(self._org, TURN, where.user_id))
         return shelf.nearest(
             query.numbers,
             limit,
             also,
             lambda ids: self._passing(where, ids),
             complete=shelf.catch_up(self._connection),
+            stored=stored if where.ids is None else min(stored, len(where.ids)),
             user=where.user_id,
-            within=None,
+            within=where.ids,
         )

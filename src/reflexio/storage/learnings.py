@@ -19,7 +19,7 @@ from reflexio.storage.schema import learnings, lineage
 from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.search.words import Row, Words
-from reflexio.storage.vectors import enqueue, forget
+from reflexio.storage.vectors import enqueue, findable, forget, without_vector
 
 WORDS = Words("learning")
 FEW = 5_000
@@ -135,6 +135,8 @@ class SqlLearnings:
         before = self._connection.execute(query).one()
         self._connection.execute(update(learnings).where(mine).values(**_row(self._org, learning)))
         if tuple(before) != (learning.trigger, learning.content, learning.user_id):
+            # The vector of what it said before would find it by that.
+            forget(self._connection, learning.kind.value, [learning.id])
             self._index([learning.id], [learning])
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
@@ -189,9 +191,13 @@ class SqlLearnings:
             also,
             lambda ids: self._passing(where, ids),
             complete=shelf.catch_up(self._connection),
+            stored=self._findable(where) if within is None else len(within),
             user=where.user_id if within is None else None,
             within=within,
         )
+
+    def _findable(self, where: LearningFilter) -> int:
+        return findable(self._connection, WORDS, Scope.of(self._org, where.kind, where.user_id))
 
     def _few(self, where: LearningFilter) -> frozenset[int] | None:
         """The rows that pass, when they are so few that reading them all is cheaper than looking on. Words and
@@ -252,4 +258,7 @@ class SqlLearnings:
         )
         ends = select(func.min(learnings.c.modified_at), func.max(learnings.c.modified_at))
         oldest, newest = self._connection.execute(ends.where(self._where(profile))).one()
-        return Tally(self.count(profile), self.count(playbook), oldest or 0, newest or 0)
+        waiting = select(func.count()).select_from(learnings)
+        mine = learnings.c.org_id == self._org, learnings.c.user_id == user_id
+        unembedded = self._connection.execute(waiting.where(*mine, without_vector(learnings.c.kind, learnings.c.id)))
+        return Tally(self.count(profile), self.count(playbook), oldest or 0, newest or 0, int(unembedded.scalar_one()))

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, insert, select, update
 
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.storage import Unembedded
 from reflexio.storage.schema import interactions, learnings, unembedded, vectors
 from reflexio.storage.search.scope import Scope
+from reflexio.storage.search.sqlite import WordTables
 from reflexio.storage.search.words import Row, Words
 
 TURN = "interaction"
@@ -19,6 +20,16 @@ SIDES = {"", "user", "agent", "assistant", "system", "human", "customer", "ai", 
 def spoken(role: str, content: str) -> str:
     """What a turn is found by: its words, and who said them when that is a name."""
     return content if role.strip().lower() in SIDES or not content else f"{role}: {content}"
+
+
+def findable(connection: Connection, words: Words, scope: Scope) -> int:
+    """How many rows of a scope there are to be found, with or without a vector."""
+    return WordTables(connection, words.entity).size(scope.narrowest).rows
+
+
+def without_vector(kind: ColumnElement[str] | str, row_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether a row waits for its vector."""
+    return exists().where(unembedded.c.kind == kind, unembedded.c.row_id == row_id)
 
 
 def enqueue(connection: Connection, org_id: str, kind: str, ids: Sequence[int]) -> None:
@@ -67,6 +78,9 @@ class SqlVectors:
             done = interactions.c.id.in_([row.id for row in rows])
             self._connection.execute(update(interactions).where(done).values(is_indexed=True))
         return len(rows)
+
+    def backlog(self) -> int:
+        return int(self._connection.execute(select(func.count()).select_from(unembedded)).scalar_one())
 
     def waiting(self, limit: int) -> list[Unembedded]:
         head = select(unembedded).order_by(unembedded.c.lane, unembedded.c.seq).limit(limit)

@@ -29,7 +29,7 @@ async def get_context(store: Store, meaning: Meaning, asked: ContextRequest, now
         for answer in answers
         for row, hit in zip(answer.rows, answer.hits, strict=bool(answer.hits))
     ]
-    made = context.compose(candidates, asked.max_tokens, grade=meaning.grade)
+    made = context.compose(candidates, asked.max_tokens, query=asked.query, grade=meaning.grade)
     return ContextResponse(
         context=made.text,
         items=[ContextItem(kind=each.kind.value, id=each.public_id) for each in made.learnings],

@@ -120,7 +120,8 @@ async def keep_embedding(database: Database, embedder: Embedder, lull: Callable[
             taken = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH)
             pause = IDLE
         except ProviderError as error:
-            log.warning("embedding waits %.0f s: %s", pause, error)
+            rows = await database.read_vectors(lambda vectors: vectors.backlog())
+            log.warning("embedding waits %.0f s with %d row(s) to embed: %s", pause, rows, error)
             taken, pause = 0, min(LONGEST_PAUSE, pause * 2)
         except ReflexioError as error:
             log.error("embedding waits: %s", error)

@@ -40,7 +40,8 @@ async def listed(store: Store, where: LearningFilter, limit: int | None, cursor:
 
 
 def statuses(asked: Sequence[Status] | None) -> tuple[Status, ...]:
-    return CURRENT if asked is None else tuple(asked)
+    """Those asked for; without any, and for an empty list, the current ones."""
+    return tuple(asked) if asked else CURRENT
 
 
 def profiles(asked: GetUserProfilesRequest, now: int) -> LearningFilter:
@@ -86,7 +87,8 @@ def user_playbooks(asked: GetUserPlaybooksRequest) -> LearningFilter:
 
 
 def reviews(asked: PlaybookStatus | list[PlaybookStatus] | None) -> tuple[PlaybookStatus, ...] | None:
-    if asked is None:
+    """Those asked for; None, which is any, without a filter and for an empty list."""
+    if not asked:
         return None
     return tuple(asked) if isinstance(asked, list) else (asked,)
 
@@ -137,7 +139,9 @@ async def update_profile(store: Store, clock: Clock, asked: UpdateUserProfileReq
     now = clock.now()
 
     def change(tx: Tx) -> UpdateResponse:
-        before = one(tx, LearningFilter(Kind.PROFILE, keys=(asked.profile_id,), user_id=asked.user_id))
+        # What has expired is gone: to change it would not bring it back.
+        living = LearningFilter(Kind.PROFILE, keys=(asked.profile_id,), user_id=asked.user_id, alive_at=now)
+        before = one(tx, living)
         details = before.details
         if asked.custom_features is not None:
             details = {**details, "custom_features": asked.custom_features}

@@ -20,9 +20,8 @@ from reflexio.models.search import (
     SearchUserProfilesRequest,
     UnifiedSearchRequest,
 )
-from reflexio.models.shape import LAST_SECOND
 from reflexio.models.status import PlaybookStatus, Status
-from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TimeRange, TurnFilter, Tx
+from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TurnFilter, Tx
 from reflexio.retrieval.fusion import Hit
 from reflexio.retrieval.meaning import Meaning
 from reflexio.retrieval.search import Found, Question, search
@@ -41,20 +40,26 @@ class Answer:
     hits: tuple[Hit, ...] = ()
     complete: bool = True
 
-    def explanations(self, ids: Sequence[str]) -> list[Explanation]:
+    def explanations(self) -> list[Explanation]:
         if not self.hits:  # without a query there are rows, and no evidence for them
             return []
         return [
             Explanation(
-                id=public,
+                **_named(row),
                 score=round(hit.score, 4),
                 words_rank=hit.words_rank,
                 words_score=round(hit.words_score, 4) if hit.words_rank else None,
                 vector_score=None if hit.vector_score is None else round(hit.vector_score, 4),
                 why=hit.why,
             )
-            for public, hit in zip(ids, self.hits, strict=True)
+            for row, hit in zip(self.rows, self.hits, strict=True)
         ]
+
+
+def _named(row: Learning | Interaction) -> dict[str, str]:
+    if isinstance(row, Interaction):
+        return {"id": str(row.interaction_id), "kind": "interaction"}
+    return {"id": row.public_id, "kind": row.kind.value}
 
 
 @dataclass(frozen=True)
@@ -126,19 +131,24 @@ def user_playbooks(asked: SearchUserPlaybooksRequest) -> LearningFilter:
 def agent_playbooks(asked: SearchAgentPlaybooksRequest) -> LearningFilter:
     """Approved ones, unless the caller asks for others by name."""
     wanted = statuses(asked.status_filter)
-    named = reviews(asked.playbook_status_filter)
-    in_review = Status.PENDING in wanted
     return LearningFilter(
         Kind.AGENT_PLAYBOOK,
         agent_version=asked.agent_version,
         name=asked.playbook_name,
         source=asked.source or None,
         statuses=wanted,
-        or_in_review=in_review,
-        reviews=named if named is not None else (None if in_review else APPROVED),
+        or_in_review=Status.PENDING in wanted,
+        reviews=reviews(asked.playbook_status_filter) or _implied(wanted),
         within=time_range(asked.start_time, asked.end_time),
         tags=tuple(asked.tags or ()),
     )
+
+
+def _implied(wanted: Sequence[Status]) -> tuple[PlaybookStatus, ...] | None:
+    """The decisions that go with a `status_filter`. To ask for what is no longer current is to ask for all of it."""
+    if Status.PENDING in wanted:
+        return (PlaybookStatus.APPROVED, PlaybookStatus.PENDING)
+    return APPROVED if Status.CURRENT in wanted else None
 
 
 async def interactions(store: Store, meaning: Meaning, asked: SearchInteractionsRequest) -> tuple[Answer, str]:
@@ -146,28 +156,17 @@ async def interactions(store: Store, meaning: Meaning, asked: SearchInteractions
     question = _question(asked, vector, meaning.grade.trust)
 
     def look(tx: Tx) -> Answer:
-        within = time_range(asked.start_time, asked.end_time)
-        if asked.most_recent_k:
-            within = _recent(tx, asked.user_id, within, asked.most_recent_k)
+        where = TurnFilter(asked.user_id, asked.request_id, time_range(asked.start_time, asked.end_time))
         if not question.text.strip():
-            return Answer(tuple(_newest(tx, asked, within)[: question.top_k]))
-        where = TurnFilter(asked.user_id, asked.request_id, within)
+            most = min(question.top_k, asked.most_recent_k or question.top_k)
+            newest = tx.interactions.newest(where, most)
+            rows = tx.interactions.many(newest)
+            return Answer(tuple(rows[each] for each in newest))
+        if asked.most_recent_k:
+            where = dataclasses.replace(where, ids=tuple(tx.interactions.newest(where, asked.most_recent_k)))
         return _loaded(search(_Turns(tx, where), question), tx.interactions.many)
 
     return await store.read(look), effective(asked, vector)
-
-
-def _newest(tx: Tx, asked: SearchInteractionsRequest, within: TimeRange) -> Sequence[Interaction]:
-    if asked.request_id is None:
-        return tx.interactions.page(asked.user_id, within, Page(asked.top_k or 10)).rows
-    start, end = within.start or 0, LAST_SECOND if within.end is None else within.end
-    said = tx.interactions.of_requests([asked.request_id])
-    return [turn for turn in reversed(said) if turn.user_id == asked.user_id and start <= turn.created_at <= end]
-
-
-def _recent(tx: Tx, user_id: str, within: TimeRange, count: int) -> TimeRange:
-    newest: list[Interaction] = tx.interactions.page(user_id, within, Page(count)).rows
-    return TimeRange(newest[-1].created_at, within.end) if newest else within
 
 
 @dataclass(frozen=True)
@@ -187,13 +186,13 @@ def unified(tx: Tx, asked: UnifiedSearchRequest, question: Question, now: int) -
     Without a user there are only the approved ones: what one user taught is nobody else's business, unless the
     caller names it in `entity_types`.
     """
-    wanted = asked.entity_types
+    wanted = asked.entity_types or None
     own = asked.user_id is not None
     shared = {"agent_version": asked.agent_version, "name": asked.playbook_name, "tags": tuple(asked.tags or ())}
     source = asked.source or None
     found = Unified()
     if wanted is None or "agent_playbooks" in wanted:
-        allowed = APPROVED if asked.agent_playbook_status_filter is None else tuple(asked.agent_playbook_status_filter)
+        allowed = tuple(asked.agent_playbook_status_filter or APPROVED)
         where = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=allowed, source=source, **shared)  # type: ignore[arg-type]
         found = dataclasses.replace(found, agent_playbooks=look_up(tx, where, question))
     if own and (wanted is None or "profiles" in wanted):

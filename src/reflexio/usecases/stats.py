@@ -20,6 +20,7 @@ async def storage(store: Store, clock: Clock, user_id: str) -> StorageStatsRespo
             profile_count=learned.profiles,
             playbook_count=learned.playbooks,
             interaction_count=tx.interactions.count(user_id),
+            unembedded_count=learned.unembedded + tx.interactions.count_unembedded(user_id),
             request_count=tx.requests.count(user_id),
             oldest_profile_modified=_iso(learned.oldest_profile),
             newest_profile_modified=_iso(learned.newest_profile),

@@ -52,6 +52,25 @@ async def test_a_caller_who_gives_up_does_not_take_the_answer_from_the_others() 
     assert impatient.cancelled()
 
 
+async def test_while_a_query_is_stuck_others_do_not_wait_behind_it() -> None:
+    inner, now = Slow(), 100.0
+    cached = CachedEmbedder(inner, monotonic=lambda: now)
+    first = asyncio.create_task(cached.embed(["tea"]))
+    await asyncio.sleep(0)
+    now += 2
+    second = asyncio.create_task(cached.embed(["cup"]))
+    await asyncio.sleep(0)
+    now += 1.5
+    for text in ("tea", "spoon"):
+        with pytest.raises(ProviderUnavailable, match="still not embedded"):
+            await cached.embed([text])
+    assert ("spoon",) not in inner.calls
+    inner.go.set()
+    await asyncio.gather(first, second)
+    now += 60
+    assert (await cached.embed(["spoon"])).shape == (1, 64), "it answers again and is asked again"
+
+
 async def test_the_oldest_query_is_forgotten_first_and_use_keeps_it_young() -> None:
     inner = ScriptedEmbedder()
     cached = CachedEmbedder(inner, size=2)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reflexio.models.learning import Kind, Learning
-from reflexio.retrieval.context import Candidate, compose, tokens
+from reflexio.retrieval.context import Candidate, Context, tokens
+from reflexio.retrieval.context import compose as compose_for
 from reflexio.retrieval.fusion import Hit
 
 TEXT = st.text(min_size=1, max_size=300)
@@ -21,6 +22,10 @@ def learning(number: int, content: str, kind: Kind = Kind.PROFILE, **more: str) 
 def candidate(each: Learning, *, words: float = 9.0, cosine: float | None = 0.9) -> Candidate:
     rank = 1 if words else None
     return Candidate(each, Hit(each.id, words, rank, words, words, cosine, 1.0))
+
+
+def compose(candidates: list[Candidate], max_tokens: int, query: str = "What is to be done about it?") -> Context:
+    return compose_for(candidates, max_tokens, query=query)
 
 
 CANDIDATES = st.lists(
@@ -99,3 +104,88 @@ def test_nothing_that_fits_gives_nothing() -> None:
     made = compose([candidate(learning(1, "word " * 500))], 50)
     assert (made.text, made.learnings, made.tokens) == ("", (), 0)
     assert compose([], 1000).text == ""
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Lamps can be returned for 100 days.", "Chairs can be returned for 100 days."),
+        (
+            "Orders above 100 euros need the approval of a manager.",
+            "Orders above 500 euros need the approval of a manager.",
+        ),
+        (
+            "Orders above 100 euros need the approval of a manager.",
+            "Orders above 100 euros never need the approval of a manager.",
+        ),
+        ("Always answer the customer in German.", "Never answer the customer in German."),
+        (
+            "Der Kunde möchte auf Deutsch angesprochen werden.",
+            "Der Kunde möchte nicht auf Deutsch angesprochen werden.",
+        ),
+        ("客户想用中文回答。", "客户不想用中文回答。"),
+        ("Prefers tea to coffee.", "Prefers coffee to tea."),
+        ("Give a discount of 5 %.", "Give a discount of 5."),
+        ("Keep it above -5 degrees.", "Keep it above 5 degrees."),
+        ("Write it in C.", "Write it in C++."),
+        ("Refunds need a manager.", "Refunds need a manager if the customer is new."),
+        ("React with 👍.", "React with 👎."),
+        ("वह की बात है", "वह का बात है"),
+    ],
+)
+def test_what_differs_in_a_word_a_number_or_a_no_is_no_repeat(older: str, newer: str) -> None:
+    made = compose([candidate(learning(n, each)) for n, each in enumerate((older, newer), 1)], 1000)
+    assert len(made.learnings) == 2
+
+
+def test_of_repeats_the_newest_stays() -> None:
+    said = [("Send the refund!", 7), ("Please, send refund", 9), ("send a refund", 8)]
+    rows = [replace(learning(n, text), created_at=at) for n, (text, at) in enumerate(said, 1)]
+    assert [each.id for each in compose([candidate(each) for each in rows], 1000).learnings] == [2]
+
+
+@pytest.mark.parametrize("newest", [1, 2])
+def test_where_one_of_two_opposites_fits_it_is_the_newer(newest: int) -> None:
+    said = ["The customer wants to be called.", "The customer wants not to be called at all."]
+    rows = [replace(learning(n, text), modified_at=5 + (n == newest)) for n, text in enumerate(said, 1)]
+    assert [each.id for each in compose([candidate(each) for each in rows], 40).learnings] == [newest]
+    assert len(compose([candidate(each) for each in rows], 80).learnings) == 2
+
+
+def test_a_newer_learning_does_not_push_out_a_better_one() -> None:
+    lamps, desks = (
+        learning(1, "Lamps can be returned for 100 days."),
+        learning(2, "Desks can be returned for 100 days."),
+    )
+    made = compose([candidate(lamps, words=9), candidate(desks, words=4, cosine=0.5)], 40)
+    assert made.learnings == (lamps,)
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        # What tokenisers need that split digits in threes, letters of codes in pairs, and know no emoji.
+        ("4711 0815 123456789 " * 9, 7 * 9),
+        ("e3e70682-c209-4cac-629f-6fbed82c07cd", 22),
+        ("0x1F600 0xDEADBEEF", 10),
+        ("👍🏽👨\u200d👩\u200d👧", 15),
+        ("!?!?!?!?", 8),
+        ("CANCEL THE GDPR EXPORT", 9),
+        ("客户想要用中文回答", 9),
+        ("Клиент хочет ответ", 9),
+        ("ลูกค้าต้องการคืนเงิน", 20),
+        ("Asiakas haluaa palauttaa tuotteen", 11),
+        ("Lamps can be returned for 100 days.", 9),
+        ("{" * 40, 20),
+    ],
+)
+def test_tokens_are_counted_rather_too_high(text: str, least: int) -> None:
+    assert least <= tokens(text) <= 3 * len(text)
+
+
+@pytest.mark.parametrize("query", ["ok", "the", "yes!", "你好", ""])
+def test_a_query_that_asks_nothing_needs_more_than_a_faint_likeness(query: str) -> None:
+    faint = [candidate(learning(1, "Answer in German"), words=0, cosine=0.3)]
+    assert compose(faint, 1000, query).text == ""
+    assert compose(faint, 1000, "Which language should this answer be in?").text
+    assert compose([candidate(learning(1, "Answer in German"), words=5)], 1000, query).text

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from reflexio.client.aio.calls import Calls, zoned
-from reflexio.client.answers import build
+from reflexio.client.answers import asked, build
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.playbook import (
     AddAgentPlaybookRequest,
@@ -54,7 +54,7 @@ class LearningCalls(Calls):
 
     async def get_profiles(
         self,
-        user_id: str,
+        user_id: str | GetUserProfilesRequest | dict[str, Any] | None = None,
         *,
         profile_id: str | None = None,
         query: str | None = None,
@@ -67,10 +67,13 @@ class LearningCalls(Calls):
         tags: Sequence[str] | None = None,
         cursor: str | None = None,
         force_refresh: bool = False,
+        request: GetUserProfilesRequest | dict[str, Any] | None = None,
     ) -> GetProfilesResponse:
         """A user's profiles, newest first; current ones unless `status_filter` says otherwise. Cached."""
-        asked = build(
+        whole = user_id if isinstance(user_id, GetUserProfilesRequest | dict) else request
+        wanted = asked(
             GetUserProfilesRequest,
+            whole,
             {
                 "user_id": user_id,
                 "profile_id": profile_id,
@@ -87,9 +90,9 @@ class LearningCalls(Calls):
         )
 
         async def call() -> GetProfilesResponse:
-            return await self._call("POST", "/api/get_profiles", GetProfilesResponse, asked)
+            return await self._call("POST", "/api/get_profiles", GetProfilesResponse, wanted)
 
-        question = asked.model_dump_json()
+        question = wanted.model_dump_json()
         found = await self._cached("profiles", question, GetProfilesResponse, call, force_refresh=force_refresh)
         return found.alive()
 
@@ -158,6 +161,7 @@ class LearningCalls(Calls):
 
     async def get_user_playbooks(
         self,
+        request: GetUserPlaybooksRequest | dict[str, Any] | None = None,
         *,
         limit: int | None = None,
         user_playbook_id: int | None = None,
@@ -175,8 +179,9 @@ class LearningCalls(Calls):
         """User playbooks, newest first; current ones unless `status_filter` says otherwise."""
 
         async def call() -> GetUserPlaybooksResponse:
-            asked = build(
+            wanted = asked(
                 GetUserPlaybooksRequest,
+                request,
                 {
                     "limit": limit,
                     "user_playbook_id": user_playbook_id,
@@ -192,7 +197,7 @@ class LearningCalls(Calls):
                     "cursor": cursor,
                 },
             )
-            return await self._call("POST", "/api/get_user_playbooks", GetUserPlaybooksResponse, asked)
+            return await self._call("POST", "/api/get_user_playbooks", GetUserPlaybooksResponse, wanted)
 
         return await self._gently(call, GetUserPlaybooksResponse)
 
@@ -243,6 +248,7 @@ class LearningCalls(Calls):
 
     async def get_agent_playbooks(
         self,
+        request: GetAgentPlaybooksRequest | dict[str, Any] | None = None,
         *,
         limit: int | None = None,
         agent_playbook_id: int | None = None,
@@ -261,8 +267,9 @@ class LearningCalls(Calls):
 
         A `status_filter` of pending also means those that wait for a decision.
         """
-        asked = build(
+        wanted = asked(
             GetAgentPlaybooksRequest,
+            request,
             {
                 "limit": limit,
                 "agent_playbook_id": agent_playbook_id,
@@ -279,9 +286,9 @@ class LearningCalls(Calls):
         )
 
         async def call() -> GetAgentPlaybooksResponse:
-            return await self._call("POST", "/api/get_agent_playbooks", GetAgentPlaybooksResponse, asked)
+            return await self._call("POST", "/api/get_agent_playbooks", GetAgentPlaybooksResponse, wanted)
 
-        question = asked.model_dump_json()
+        question = wanted.model_dump_json()
         return await self._cached(
             "agent_playbooks", question, GetAgentPlaybooksResponse, call, force_refresh=force_refresh
         )

@@ -1,10 +1,13 @@
 """Search and context: what to put into the next prompt."""
 
+import warnings
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from reflexio.client.aio.calls import Calls, zoned
-from reflexio.client.answers import build
+from reflexio.client.answers import asked, build
+from reflexio.client.twins import awaited
 from reflexio.models.search import (
     ContextRequest,
     ContextResponse,
@@ -30,7 +33,7 @@ class SearchCalls(Calls):
 
     async def search(
         self,
-        query: str,
+        query: str | UnifiedSearchRequest | dict[str, Any] | None = None,
         *,
         user_id: str | None = None,
         agent_version: str | None = None,
@@ -44,15 +47,18 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         session_id: str | None = None,
         explain: bool = False,
+        request: UnifiedSearchRequest | dict[str, Any] | None = None,
     ) -> UnifiedSearchResponse:
         """What fits the query: facts about the user, what the user taught, and what was approved for everybody.
 
         Without `user_id` only the last. What a found agent playbook was made of is not repeated.
         """
+        whole = query if isinstance(query, UnifiedSearchRequest | dict) else request
 
         async def call() -> UnifiedSearchResponse:
-            asked = build(
+            wanted = asked(
                 UnifiedSearchRequest,
+                whole,
                 {
                     "query": query,
                     "user_id": user_id,
@@ -69,9 +75,11 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return await self._call("POST", "/api/search", UnifiedSearchResponse, asked)
+            return await self._call("POST", "/api/search", UnifiedSearchResponse, wanted)
 
         return await self._gently(call, UnifiedSearchResponse)
+
+    search_async = awaited(search)
 
     async def get_context(
         self,
@@ -101,7 +109,7 @@ class SearchCalls(Calls):
 
     async def search_user_profiles(
         self,
-        user_id: str,
+        user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
         query: str | None = None,
         *,
         start_time: datetime | None = None,
@@ -113,12 +121,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchUserProfilesRequest | dict[str, Any] | None = None,
     ) -> SearchProfilesResponse:
         """A user's current profiles that fit the query, best first; without a query the newest."""
+        whole = user_id if isinstance(user_id, SearchUserProfilesRequest | dict) else request
 
         async def call() -> SearchProfilesResponse:
-            asked = build(
+            wanted = asked(
                 SearchUserProfilesRequest,
+                whole,
                 {
                     "user_id": user_id,
                     "query": query,
@@ -133,13 +144,23 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return await self._call("POST", "/api/search_profiles", SearchProfilesResponse, asked)
+            return await self._call("POST", "/api/search_profiles", SearchProfilesResponse, wanted)
 
         return await self._gently(call, SearchProfilesResponse)
 
+    async def search_profiles(
+        self,
+        user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
+        query: str | None = None,
+        **given: Any,
+    ) -> SearchProfilesResponse:
+        """The former name of `search_user_profiles`."""
+        warnings.warn("search_profiles is now called search_user_profiles", DeprecationWarning, stacklevel=2)
+        return await self.search_user_profiles(user_id, query, **given)
+
     async def search_user_playbooks(
         self,
-        query: str | None = None,
+        query: str | SearchUserPlaybooksRequest | dict[str, Any] | None = None,
         *,
         user_id: str | None = None,
         agent_version: str | None = None,
@@ -153,12 +174,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchUserPlaybooksRequest | dict[str, Any] | None = None,
     ) -> SearchUserPlaybooksResponse:
         """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
+        whole = query if isinstance(query, SearchUserPlaybooksRequest | dict) else request
 
         async def call() -> SearchUserPlaybooksResponse:
-            asked = build(
+            wanted = asked(
                 SearchUserPlaybooksRequest,
+                whole,
                 {
                     "query": query,
                     "user_id": user_id,
@@ -175,13 +199,13 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return await self._call("POST", "/api/search_user_playbooks", SearchUserPlaybooksResponse, asked)
+            return await self._call("POST", "/api/search_user_playbooks", SearchUserPlaybooksResponse, wanted)
 
         return await self._gently(call, SearchUserPlaybooksResponse)
 
     async def search_agent_playbooks(
         self,
-        query: str | None = None,
+        query: str | SearchAgentPlaybooksRequest | dict[str, Any] | None = None,
         *,
         agent_version: str | None = None,
         playbook_name: str | None = None,
@@ -195,12 +219,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchAgentPlaybooksRequest | dict[str, Any] | None = None,
     ) -> SearchAgentPlaybooksResponse:
         """Approved agent playbooks that fit the query, best first; others when a filter names them."""
+        whole = query if isinstance(query, SearchAgentPlaybooksRequest | dict) else request
 
         async def call() -> SearchAgentPlaybooksResponse:
-            asked = build(
+            wanted = asked(
                 SearchAgentPlaybooksRequest,
+                whole,
                 {
                     "query": query,
                     "agent_version": agent_version,
@@ -217,13 +244,13 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return await self._call("POST", "/api/search_agent_playbooks", SearchAgentPlaybooksResponse, asked)
+            return await self._call("POST", "/api/search_agent_playbooks", SearchAgentPlaybooksResponse, wanted)
 
         return await self._gently(call, SearchAgentPlaybooksResponse)
 
     async def search_interactions(
         self,
-        user_id: str,
+        user_id: str | SearchInteractionsRequest | dict[str, Any] | None = None,
         query: str | None = None,
         *,
         request_id: str | None = None,
@@ -234,12 +261,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchInteractionsRequest | dict[str, Any] | None = None,
     ) -> SearchInteractionsResponse:
         """A user's turns that fit the query, best first; without a query the newest."""
+        whole = user_id if isinstance(user_id, SearchInteractionsRequest | dict) else request
 
         async def call() -> SearchInteractionsResponse:
-            asked = build(
+            wanted = asked(
                 SearchInteractionsRequest,
+                whole,
                 {
                     "user_id": user_id,
                     "query": query,
@@ -253,6 +283,6 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return await self._call("POST", "/api/search_interactions", SearchInteractionsResponse, asked)
+            return await self._call("POST", "/api/search_interactions", SearchInteractionsResponse, wanted)
 
         return await self._gently(call, SearchInteractionsResponse)

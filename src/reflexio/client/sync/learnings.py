@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from reflexio.client.answers import build
+from reflexio.client.answers import asked, build
 from reflexio.client.sync.calls import Calls, zoned
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.playbook import (
@@ -55,7 +55,7 @@ class LearningCalls(Calls):
 
     def get_profiles(
         self,
-        user_id: str,
+        user_id: str | GetUserProfilesRequest | dict[str, Any] | None = None,
         *,
         profile_id: str | None = None,
         query: str | None = None,
@@ -68,10 +68,13 @@ class LearningCalls(Calls):
         tags: Sequence[str] | None = None,
         cursor: str | None = None,
         force_refresh: bool = False,
+        request: GetUserProfilesRequest | dict[str, Any] | None = None,
     ) -> GetProfilesResponse:
         """A user's profiles, newest first; current ones unless `status_filter` says otherwise. Cached."""
-        asked = build(
+        whole = user_id if isinstance(user_id, GetUserProfilesRequest | dict) else request
+        wanted = asked(
             GetUserProfilesRequest,
+            whole,
             {
                 "user_id": user_id,
                 "profile_id": profile_id,
@@ -88,9 +91,9 @@ class LearningCalls(Calls):
         )
 
         def call() -> GetProfilesResponse:
-            return self._call("POST", "/api/get_profiles", GetProfilesResponse, asked)
+            return self._call("POST", "/api/get_profiles", GetProfilesResponse, wanted)
 
-        question = asked.model_dump_json()
+        question = wanted.model_dump_json()
         found = self._cached("profiles", question, GetProfilesResponse, call, force_refresh=force_refresh)
         return found.alive()
 
@@ -159,6 +162,7 @@ class LearningCalls(Calls):
 
     def get_user_playbooks(
         self,
+        request: GetUserPlaybooksRequest | dict[str, Any] | None = None,
         *,
         limit: int | None = None,
         user_playbook_id: int | None = None,
@@ -176,8 +180,9 @@ class LearningCalls(Calls):
         """User playbooks, newest first; current ones unless `status_filter` says otherwise."""
 
         def call() -> GetUserPlaybooksResponse:
-            asked = build(
+            wanted = asked(
                 GetUserPlaybooksRequest,
+                request,
                 {
                     "limit": limit,
                     "user_playbook_id": user_playbook_id,
@@ -193,7 +198,7 @@ class LearningCalls(Calls):
                     "cursor": cursor,
                 },
             )
-            return self._call("POST", "/api/get_user_playbooks", GetUserPlaybooksResponse, asked)
+            return self._call("POST", "/api/get_user_playbooks", GetUserPlaybooksResponse, wanted)
 
         return self._gently(call, GetUserPlaybooksResponse)
 
@@ -242,6 +247,7 @@ class LearningCalls(Calls):
 
     def get_agent_playbooks(
         self,
+        request: GetAgentPlaybooksRequest | dict[str, Any] | None = None,
         *,
         limit: int | None = None,
         agent_playbook_id: int | None = None,
@@ -260,8 +266,9 @@ class LearningCalls(Calls):
 
         A `status_filter` of pending also means those that wait for a decision.
         """
-        asked = build(
+        wanted = asked(
             GetAgentPlaybooksRequest,
+            request,
             {
                 "limit": limit,
                 "agent_playbook_id": agent_playbook_id,
@@ -278,9 +285,9 @@ class LearningCalls(Calls):
         )
 
         def call() -> GetAgentPlaybooksResponse:
-            return self._call("POST", "/api/get_agent_playbooks", GetAgentPlaybooksResponse, asked)
+            return self._call("POST", "/api/get_agent_playbooks", GetAgentPlaybooksResponse, wanted)
 
-        question = asked.model_dump_json()
+        question = wanted.model_dump_json()
         return self._cached("agent_playbooks", question, GetAgentPlaybooksResponse, call, force_refresh=force_refresh)
 
     def update_agent_playbook(

@@ -1,11 +1,14 @@
 # Generated from client/aio/searching.py by scripts/make_sync_client.py. Change that file and run `make format`.
 """Search and context: what to put into the next prompt."""
 
+import warnings
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from reflexio.client.answers import build
+from reflexio.client.answers import asked, build
 from reflexio.client.sync.calls import Calls, zoned
+from reflexio.client.twins import awaited
 from reflexio.models.search import (
     ContextRequest,
     ContextResponse,
@@ -31,7 +34,7 @@ class SearchCalls(Calls):
 
     def search(
         self,
-        query: str,
+        query: str | UnifiedSearchRequest | dict[str, Any] | None = None,
         *,
         user_id: str | None = None,
         agent_version: str | None = None,
@@ -45,15 +48,18 @@ class SearchCalls(Calls):
         search_mode: Mode | None = None,
         session_id: str | None = None,
         explain: bool = False,
+        request: UnifiedSearchRequest | dict[str, Any] | None = None,
     ) -> UnifiedSearchResponse:
         """What fits the query: facts about the user, what the user taught, and what was approved for everybody.
 
         Without `user_id` only the last. What a found agent playbook was made of is not repeated.
         """
+        whole = query if isinstance(query, UnifiedSearchRequest | dict) else request
 
         def call() -> UnifiedSearchResponse:
-            asked = build(
+            wanted = asked(
                 UnifiedSearchRequest,
+                whole,
                 {
                     "query": query,
                     "user_id": user_id,
@@ -70,9 +76,11 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return self._call("POST", "/api/search", UnifiedSearchResponse, asked)
+            return self._call("POST", "/api/search", UnifiedSearchResponse, wanted)
 
         return self._gently(call, UnifiedSearchResponse)
+
+    search_async = awaited(search)
 
     def get_context(
         self,
@@ -102,7 +110,7 @@ class SearchCalls(Calls):
 
     def search_user_profiles(
         self,
-        user_id: str,
+        user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
         query: str | None = None,
         *,
         start_time: datetime | None = None,
@@ -114,12 +122,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchUserProfilesRequest | dict[str, Any] | None = None,
     ) -> SearchProfilesResponse:
         """A user's current profiles that fit the query, best first; without a query the newest."""
+        whole = user_id if isinstance(user_id, SearchUserProfilesRequest | dict) else request
 
         def call() -> SearchProfilesResponse:
-            asked = build(
+            wanted = asked(
                 SearchUserProfilesRequest,
+                whole,
                 {
                     "user_id": user_id,
                     "query": query,
@@ -134,13 +145,23 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return self._call("POST", "/api/search_profiles", SearchProfilesResponse, asked)
+            return self._call("POST", "/api/search_profiles", SearchProfilesResponse, wanted)
 
         return self._gently(call, SearchProfilesResponse)
 
+    def search_profiles(
+        self,
+        user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
+        query: str | None = None,
+        **given: Any,
+    ) -> SearchProfilesResponse:
+        """The former name of `search_user_profiles`."""
+        warnings.warn("search_profiles is now called search_user_profiles", DeprecationWarning, stacklevel=2)
+        return self.search_user_profiles(user_id, query, **given)
+
     def search_user_playbooks(
         self,
-        query: str | None = None,
+        query: str | SearchUserPlaybooksRequest | dict[str, Any] | None = None,
         *,
         user_id: str | None = None,
         agent_version: str | None = None,
@@ -154,12 +175,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchUserPlaybooksRequest | dict[str, Any] | None = None,
     ) -> SearchUserPlaybooksResponse:
         """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
+        whole = query if isinstance(query, SearchUserPlaybooksRequest | dict) else request
 
         def call() -> SearchUserPlaybooksResponse:
-            asked = build(
+            wanted = asked(
                 SearchUserPlaybooksRequest,
+                whole,
                 {
                     "query": query,
                     "user_id": user_id,
@@ -176,13 +200,13 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return self._call("POST", "/api/search_user_playbooks", SearchUserPlaybooksResponse, asked)
+            return self._call("POST", "/api/search_user_playbooks", SearchUserPlaybooksResponse, wanted)
 
         return self._gently(call, SearchUserPlaybooksResponse)
 
     def search_agent_playbooks(
         self,
-        query: str | None = None,
+        query: str | SearchAgentPlaybooksRequest | dict[str, Any] | None = None,
         *,
         agent_version: str | None = None,
         playbook_name: str | None = None,
@@ -196,12 +220,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchAgentPlaybooksRequest | dict[str, Any] | None = None,
     ) -> SearchAgentPlaybooksResponse:
         """Approved agent playbooks that fit the query, best first; others when a filter names them."""
+        whole = query if isinstance(query, SearchAgentPlaybooksRequest | dict) else request
 
         def call() -> SearchAgentPlaybooksResponse:
-            asked = build(
+            wanted = asked(
                 SearchAgentPlaybooksRequest,
+                whole,
                 {
                     "query": query,
                     "agent_version": agent_version,
@@ -218,13 +245,13 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return self._call("POST", "/api/search_agent_playbooks", SearchAgentPlaybooksResponse, asked)
+            return self._call("POST", "/api/search_agent_playbooks", SearchAgentPlaybooksResponse, wanted)
 
         return self._gently(call, SearchAgentPlaybooksResponse)
 
     def search_interactions(
         self,
-        user_id: str,
+        user_id: str | SearchInteractionsRequest | dict[str, Any] | None = None,
         query: str | None = None,
         *,
         request_id: str | None = None,
@@ -235,12 +262,15 @@ class SearchCalls(Calls):
         threshold: float | None = None,
         search_mode: Mode | None = None,
         explain: bool = False,
+        request: SearchInteractionsRequest | dict[str, Any] | None = None,
     ) -> SearchInteractionsResponse:
         """A user's turns that fit the query, best first; without a query the newest."""
+        whole = user_id if isinstance(user_id, SearchInteractionsRequest | dict) else request
 
         def call() -> SearchInteractionsResponse:
-            asked = build(
+            wanted = asked(
                 SearchInteractionsRequest,
+                whole,
                 {
                     "user_id": user_id,
                     "query": query,
@@ -254,6 +284,6 @@ class SearchCalls(Calls):
                     "explain": explain,
                 },
             )
-            return self._call("POST", "/api/search_interactions", SearchInteractionsResponse, asked)
+            return self._call("POST", "/api/search_interactions", SearchInteractionsResponse, wanted)
 
         return self._gently(call, SearchInteractionsResponse)

@@ -9,7 +9,6 @@ from reflexio.models.profile import UserProfile
 from reflexio.models.search import (
     ContextRequest,
     ContextResponse,
-    Explanation,
     SearchAgentPlaybooksRequest,
     SearchAgentPlaybooksResponse,
     SearchInteractionsRequest,
@@ -31,16 +30,12 @@ router = APIRouter(prefix="/api", tags=["search"], route_class=JsonRoute)
 
 def _said(answer: Answer, mode: str, asked: str, count: int) -> dict[str, Any]:
     """What every search answer tells besides its rows."""
-    degraded = mode != asked or not answer.complete
+    limits = ", by words alone" if mode != asked else "" if answer.complete else ", most rows have no vector yet"
     return {
-        "msg": f"Found {count}" + (", by words alone" if mode != asked else ""),
-        "degraded": degraded,
+        "msg": f"Found {count}{limits}",
+        "degraded": bool(limits),
         "search_mode_effective": mode,
     }
-
-
-def _explained(answer: Answer) -> list[Explanation]:
-    return answer.explanations([each.public_id for each in answer.rows])
 
 
 @router.post("/search_profiles", response_model_exclude_none=True)
@@ -50,7 +45,7 @@ async def search_profiles(request: Request, asked: SearchUserProfilesRequest) ->
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchProfilesResponse.model_construct(
         user_profiles=[UserProfile.of(each) for each in answer.rows],
-        explanations=_explained(answer) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -62,7 +57,7 @@ async def search_user_playbooks(request: Request, asked: SearchUserPlaybooksRequ
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchUserPlaybooksResponse.model_construct(
         user_playbooks=[UserPlaybook.of(each) for each in answer.rows],
-        explanations=_explained(answer) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -74,7 +69,7 @@ async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRe
     answer, mode = await search.learnings(store(request), house(request).meaning, where, asked)
     return SearchAgentPlaybooksResponse.model_construct(
         agent_playbooks=[AgentPlaybook.of(each) for each in answer.rows],
-        explanations=_explained(answer) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -83,10 +78,9 @@ async def search_agent_playbooks(request: Request, asked: SearchAgentPlaybooksRe
 async def search_interactions(request: Request, asked: SearchInteractionsRequest) -> SearchInteractionsResponse:
     """A user's turns that fit the query, best first; without a query the newest."""
     answer, mode = await search.interactions(store(request), house(request).meaning, asked)
-    ids = [str(each.interaction_id) for each in answer.rows]
     return SearchInteractionsResponse.model_construct(
         interactions=list(answer.rows),
-        explanations=answer.explanations(ids) if asked.explain else None,
+        explanations=answer.explanations() if asked.explain else None,
         **_said(answer, mode, asked.search_mode, len(answer.rows)),
     )
 
@@ -105,7 +99,7 @@ async def unified_search(request: Request, asked: UnifiedSearchRequest) -> Unifi
         profiles=[UserProfile.of(each) for each in found.profiles.rows],
         user_playbooks=[UserPlaybook.of(each) for each in found.user_playbooks.rows],
         agent_playbooks=[AgentPlaybook.of(each) for each in found.agent_playbooks.rows],
-        explanations=[why for each in answers for why in _explained(each)] if asked.explain else None,
+        explanations=[why for each in answers for why in each.explanations()] if asked.explain else None,
         **_said(Answer(complete=found.complete), mode, asked.search_mode, count),
     )
 

@@ -27,13 +27,15 @@ _OTHER_EXPONENT = np.float32(2.0**112)
 class Nearest:
     """Row ids and their cosine to the query, best first, equals by age.
 
-    `mean` and `spread` are those of the cosines of all rows searched; among many, of an even sample.
+    `mean` and `spread` are those of the cosines of all rows searched; among many, of an even sample. `scored` is how
+    many they are.
     """
 
     ids: Ids
     scores: Scores
     mean: float = 0.0
     spread: float = 0.0
+    scored: int = 0
 
     def part(self, low: int, high: int | None = None) -> "Nearest":
         return replace(self, ids=self.ids[low:high], scores=self.scores[low:high])
@@ -197,7 +199,7 @@ def ranked(ids: Ids, scores: Scores) -> Nearest:
     """Best first, equals by age."""
     order = np.lexsort((ids, -scores))
     spread = float(scores.std()) if len(scores) else 0.0
-    return Nearest(ids[order], scores[order], float(scores.mean()) if len(scores) else 0.0, spread)
+    return Nearest(ids[order], scores[order], float(scores.mean()) if len(scores) else 0.0, spread, len(ids))
 
 
 def single_precision(rows: NDArray[np.float16]) -> NDArray[np.float32]:

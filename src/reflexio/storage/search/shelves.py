@@ -2,6 +2,7 @@
 
 A shelf reads on from where it stopped each time it is used, so it is never older than the transaction that
 asks. Only a long backlog, as after a start, is read in steps; until then its answers say that they are partial.
+So do answers where most rows have no vector yet, as after a change of the embedder or while it fails.
 """
 
 import threading
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 STEP = 20_000
 """Rows that one search reads in passing, some 100 ms."""
+MOST = 0.5
+"""Below this share of rows with a vector, an answer by vectors is partial. One row more a moment ago is no matter."""
 
 
 NEW = Look(
@@ -72,18 +75,24 @@ class Shelf:
         passing: Callable[[list[int]], Collection[int]],
         *,
         complete: bool,
+        stored: int,
         user: str | None,
         within: Sequence[int] | None,
     ) -> Matched:
-        """The nearest rows that pass, asking about ever more of them until there are enough; then `also`."""
+        """The nearest rows that pass, asking about ever more of them until there are enough; then `also`.
+
+        `stored` is how many rows there are, with or without a vector.
+        """
         index = self._index
         if index is None or len(query) != index.dimensions:
-            return Matched(complete=complete)
+            return Matched(complete=complete and not stored)
         found: dict[int, float] = {}
         mean = spread = 0.0
+        searched = len(index) if user is None and within is None else 0
         batches = index.batches(query, limit, user=user, within=within)
         for batch in batches:
             mean, spread = (mean, spread) if found else (batch.mean, batch.spread)
+            searched = max(searched, batch.scored)
             passed = passing(batch.ids.tolist())
             found |= {row: score for row, score in batch.pairs if row in passed}
             if len(found) >= limit:
@@ -97,6 +106,7 @@ class Shelf:
             missing.difference_update(best)
         if missing:
             best |= dict(index.nearest(query, len(missing), within=missing).pairs)
+        complete = complete and searched >= MOST * stored
         return Matched(tuple(best), tuple(best.values()), mean=mean, spread=spread, complete=complete)
 
 
