@@ -18,6 +18,7 @@ ReflexioError
 │  ├─ StorageReadOnly      folder or file without write permission
 │  ├─ StorageTaken         another process works on it
 │  └─ StorageFull          no space left
+├─ ClientClosed            the caller: make another client
 ├─ ServerUnreachable       the client could not reach the server
 └─ ServerFailed            the server answered with an error of its own
 """
@@ -146,6 +147,10 @@ class StorageTaken(StorageUnavailable):
 
 class StorageFull(StorageUnavailable):
     """The disk that holds {path!r} is full; free some space and try again, nothing that was answered is lost."""
+
+
+class ClientClosed(ReflexioError, RuntimeError):
+    """This client is closed; make another one."""
 
 
 class ServerUnreachable(ReflexioError):

@@ -71,6 +71,8 @@ def _nothing_is_stored(http: httpx.Client) -> Iterator[None]:
         (turn(tools_used=[{"tool_name": " "}]), "tool_name"),
         (turn(tools_used=[{"tool_name": "a", "tool_data": "b"}]), "tool_data"),
         (turn(tools_used=[{"tool_name": "a"}] * 1001), "tools_used"),
+        (turn(tools_used=[{"tool_name": "a", "tool_data": {"n": 2**64}}]), "tool_data"),
+        (turn(tools_used=[{"tool_name": "a", "tool_data": {"n": [{"m": -(2**63) - 1}]}}]), "tool_data"),
         (turn(citations=[{"kind": "rumour", "real_id": "1"}]), "citations.0.kind"),
         (turn(retrieved_learnings=[{"kind": "profile", "learning_id": ""}]), "learning_id"),
         (turn(content="x" * 1_000_001), "content"),

@@ -139,6 +139,16 @@ def test_any_user_agent_is_served(open_server: Running) -> None:
         assert httpx.get(open_server.url + WHOAMI, headers={"User-Agent": agent}).is_success
 
 
+def test_a_server_on_this_machine_is_found_where_a_proxy_is_set(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    server = start_server()
+    with ReflexioClient(url_endpoint=server.url, retries=0) as client:
+        assert client.whoami().success
+
+
 def test_a_clean_stop_loses_nothing(start_server: StartServer) -> None:
     server = start_server()
     answered: list[str] = []

@@ -76,7 +76,7 @@ class AsyncConnection:
                 return cls(*await asyncio.open_connection(address.host, address.port, limit=BLOCK))
         except TimeoutError as error:
             raise httpx.ConnectTimeout(NO_CONNECTION) from error
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # no address has a port so high
             raise httpx.ConnectError(str(error)) from error
 
     @property
@@ -164,7 +164,7 @@ class Connection:
             return cls(socket.create_connection((address.host, address.port), seconds))
         except TimeoutError as error:
             raise httpx.ConnectTimeout(NO_CONNECTION) from error
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # no address has a port so high
             raise httpx.ConnectError(str(error)) from error
 
     @property

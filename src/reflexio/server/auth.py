@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 
 from reflexio.errors import NotAuthorised
+from reflexio.models.loopback import is_loopback
 from reflexio.ports.storage import Database
-from reflexio.settings import is_loopback
 from reflexio.usecases.keys import DEFAULT_ORG, digest
 
 REMEMBERED_FOR = 2.0
