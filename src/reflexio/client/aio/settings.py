@@ -15,11 +15,7 @@ class SettingCalls(Calls):
 
     async def set_config(self, config: Config | dict[str, Any]) -> SetConfigResponse:
         """Stores settings. What is not named keeps its value; None or [] clears it."""
-        return await self.update_config(
-            config
-            if isinstance(config, dict)
-            else config.model_dump(mode="json", exclude_unset=True, context={"reveal": True})
-        )
+        return await self.update_config(config if isinstance(config, dict) else plain(config))
 
     async def update_config(self, changes: dict[str, Any]) -> SetConfigResponse:
         """Stores the named settings and leaves all others as they are."""
@@ -43,5 +39,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", exclude_unset=True, context={"reveal": True})
+        # Without warnings: dicts that were put into a list of settings are read by the server.
+        return value.model_dump(mode="json", exclude_unset=True, context={"reveal": True}, warnings=False)
     return value
