@@ -95,7 +95,8 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
     if isinstance(error, errors.NotAuthorised):
         headers["WWW-Authenticate"] = "Bearer"
     more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}
-    detail = str(error)
+    # What the database said is for the operator, and in the log.
+    detail = str(errors.StorageUnavailable()) if type(error) is errors.StorageUnavailable else str(error)
     if more:
         detail = f"{detail} {in_words(error.errors)}"  # type: ignore[attr-defined]
     return problem(status, detail, request_id=request_id, headers=headers, **more)

@@ -30,7 +30,7 @@ from reflexio.models.interaction import (
 )
 
 LEARNED = ("profiles", "agent_playbooks")
-"""Topics of the cache that learning changes."""
+"""Topics of the cache that learning changes, some time after it was asked for."""
 
 
 class InteractionCalls(Calls):
@@ -90,9 +90,9 @@ class InteractionCalls(Calls):
                 waited=wait_for_response,
             )
 
-        self._cache.forget(*LEARNED)
+        self._cache.doubt(*LEARNED)
         answer = await self._gently(call, PublishResponse)
-        self._cache.forget(*LEARNED)
+        self._cache.doubt(*LEARNED)
         return answer
 
     async def finalize_session(self, user_id: str, session_id: str) -> FinalizeSessionResponse:
@@ -102,8 +102,9 @@ class InteractionCalls(Calls):
             wanted = build(FinalizeSessionRequest, {"user_id": user_id, "session_id": session_id})
             return await self._call("POST", "/api/finalize_session", FinalizeSessionResponse, wanted)
 
+        self._cache.doubt(*LEARNED)
         answer = await self._gently(call, FinalizeSessionResponse)
-        self._cache.forget(*LEARNED)
+        self._cache.doubt(*LEARNED)
         return answer
 
     async def get_learning_status(self, request_id: str) -> str:
