@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -71,6 +72,10 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(tmp_path: Path) ->
         command = [sys.executable, "-m", "reflexio", "keys", *words, "--data", str(tmp_path)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
+    nothing = keys("list")
+    assert nothing.returncode == 1
+    assert "There is no database in" in nothing.stderr
+    assert not list(tmp_path.iterdir())
     token = keys("create", "--org", "acme", "--label", "laptop").stdout.strip()
     assert token.startswith("rfx_")
     listed = keys("list").stdout
@@ -78,7 +83,9 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(tmp_path: Path) ->
     assert "laptop" in listed
     assert token not in listed
     assert token.encode() not in (tmp_path / "reflexio.db").read_bytes()
-    assert keys("revoke", "1").returncode == 0
+    revoked = keys("revoke", "1")
+    assert revoked.returncode == 0
+    assert "That was the last key" in revoked.stderr
     assert keys("list").stdout == ""
     again = keys("revoke", "1")
     assert again.returncode == 1
@@ -186,6 +193,29 @@ def test_a_wrong_setting_is_named(variable: str, value: str, tmp_path: Path) -> 
     assert done.returncode == 1
     assert f"{variable}: {value!r}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_limit_for_a_route_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = serve(tmp_path, REFLEXIO_RATE_LIMITS="600/minute,publish=1/day")
+    assert done.returncode == 1
+    assert "there is no route 'publish'; did you mean 'publish_interaction'?" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_with_the_remedy(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = serve(tmp_path, REFLEXIO_PORT=port)
+    assert done.returncode == 1
+    assert f"Cannot listen on 127.0.0.1:{port}; choose another with --port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/healthz", "/", "/meta/version"])
+def test_who_only_looks_at_an_open_page_sees_that_it_is_there(server: Running, path: str) -> None:
+    looked, read = httpx.head(server.url + path), httpx.get(server.url + path)
+    assert looked.is_success
+    assert looked.content == b""
+    assert looked.headers["content-length"] == str(len(read.content))
 
 
 def serve(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
