@@ -195,7 +195,13 @@ class Client:
 
     def _methods(self, owner: type) -> Iterator[str]:
         for name, method in vars(owner).items():
-            if inspect.isfunction(method) and not name.startswith("_"):
+            if not inspect.isfunction(method) or name.startswith("_"):
+                continue
+            if name.endswith("_async"):
+                twin = name.removesuffix("_async")
+                yield f"### {name}"
+                yield f"[{twin}](#{twin}) as published clients call it: it is awaited in both clients."
+            else:
                 yield from self._section(name, method)
 
     def _section(self, name: str, method: Any) -> Iterator[str]:

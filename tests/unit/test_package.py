@@ -26,14 +26,18 @@ def imported_by(statement: str) -> set[str]:
 def test_the_public_names() -> None:
     assert list(reflexio.__all__) == [
         "Agent",
+        "AgentPlaybook",
         "AgentSession",
         "Architecture",
         "AsyncReflexioClient",
         "Budget",
+        "Citation",
         "Config",
+        "ConversationTurn",
         "Dependencies",
         "Evaluation",
         "Event",
+        "Interaction",
         "InteractionData",
         "Judge",
         "Lesson",
@@ -48,9 +52,12 @@ def test_the_public_names() -> None:
         "ReflexioError",
         "Reflexion",
         "Status",
+        "ToolUseConfig",
         "ToolUsed",
         "UnitTests",
         "UserActionType",
+        "UserPlaybook",
+        "UserProfile",
         "reflexion",
         "reflexion_stream",
         "reflexion_sync",
@@ -88,7 +95,7 @@ def test_both_clients_have_the_same_methods_and_signatures() -> None:
         assert list(wanted.parameters.values()) == list(found.parameters.values()), name
         assert _plain(wanted.return_annotation) == _plain(found.return_annotation), name
         assert inspect.getdoc(method) == inspect.getdoc(asynchronous[name])
-        assert not inspect.iscoroutinefunction(method)
+        assert inspect.iscoroutinefunction(method) == name.endswith("_async")
         assert inspect.iscoroutinefunction(asynchronous[name]) or name in ("for_session", "follow_operation")
 
 

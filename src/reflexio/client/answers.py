@@ -4,7 +4,7 @@ import email.utils
 import json
 import random
 import time
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -120,6 +120,13 @@ def build(model: type[B], values: dict[str, object]) -> B:
     except ValidationError as error:
         found = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
         raise errors.InvalidRequest("; ".join(found)) from error
+
+
+def asked(model: type[B], request: B | dict[str, Any] | None, values: dict[str, object]) -> B:
+    """A question as the caller put it whole, or else from what was named."""
+    if request is None:
+        return build(model, values)
+    return request if isinstance(request, model) else build(model, dict(request))
 
 
 def empty(answer: type[A], error: Exception) -> A:

@@ -314,10 +314,16 @@ def _with_first(entries: list[S], first: S | dict[str, Any] | None) -> list[S]:
 
 
 class SetConfigResponse(BaseModel):
-    """Whether it was saved."""
+    """Whether it was saved. Its fields can be read as those of a dict, too, which it is in published clients."""
 
     success: bool = True
     msg: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.model_dump()[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.model_dump().get(name, default)
 
 
 class WhoamiResponse(BaseModel):

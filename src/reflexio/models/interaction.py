@@ -150,6 +150,7 @@ class PublishResponse(Answered):
     warnings: list[str] = Field(default_factory=list)
     request_id: str | None = None
     session_id: str | None = None
+    endpoint_url: str | None = None
     storage_type: str | None = None
     storage_label: str | None = None
     profiles_added: int | None = None

@@ -122,7 +122,7 @@ def test_a_whole_number_is_a_number() -> None:
         ),
         (
             {"api_key_config": {"openai": {"api_key": "s3cret", "api_base": "https://mine.test"}}},
-            {"api_key_config": {"openai": {"api_key": MASK}}},
+            {"api_key_config": {"openai": {"api_key": MASK, "api_base": None}}},
             r"api_key_config\.openai\.api_key is masked",
         ),
         (
@@ -140,6 +140,11 @@ def test_a_whole_number_is_a_number() -> None:
 def test_a_masked_secret_is_not_sent_to_another_address(kept: dict[str, Any], sent: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidRequest, match=named):
         changed(before(**kept), sent)
+
+
+def test_an_address_that_a_client_has_no_name_for_stays_with_its_key() -> None:
+    config = before(api_key_config={"openai": {"api_key": "s3cret", "api_base": "https://mine.test"}})
+    assert changed(config, {"api_key_config": {"openai": {"api_key": MASK, "azure_config": None}}})[0] == config
 
 
 def test_a_masked_secret_stays_where_its_address_stays() -> None:

@@ -15,13 +15,13 @@ class SettingCalls(Calls):
 
     async def set_config(self, config: Config | dict[str, Any]) -> SetConfigResponse:
         """Stores settings. What is not named keeps its value; None or [] clears it."""
-        return await self.update_config(config if isinstance(config, dict) else plain(config))
+        return await self.update_config(plain(config))
 
-    async def update_config(self, changes: dict[str, Any]) -> SetConfigResponse:
+    async def update_config(self, partial: dict[str, Any]) -> SetConfigResponse:
         """Stores the named settings and leaves all others as they are."""
-        if not isinstance(changes, dict):
+        if not isinstance(partial, dict):
             raise TypeError("update_config takes a dict of settings; set_config takes a Config")
-        return await self._call("POST", "/api/set_config", SetConfigResponse, plain(changes))
+        return await self._call("POST", "/api/set_config", SetConfigResponse, plain(partial))
 
     async def whoami(self) -> WhoamiResponse:
         """Which organisation this client's key speaks for, and where its data is."""
