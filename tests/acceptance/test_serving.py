@@ -156,6 +156,14 @@ def test_a_server_on_this_machine_is_found_where_a_proxy_is_set(
         assert client.whoami().success
 
 
+def test_the_demo_runs_where_a_proxy_is_set_and_says_where_to_review() -> None:
+    command = [sys.executable, "-m", "reflexio", "demo"]
+    env = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=120)
+    assert "Learned, by rules and without a model" in done.stdout
+    assert "A dashboard is not there yet: until it is, reflexio review" in done.stdout
+
+
 def test_a_clean_stop_loses_nothing(start_server: StartServer) -> None:
     server = start_server()
     answered: list[str] = []
@@ -232,6 +240,12 @@ def test_a_database_that_cannot_be_used_stops_the_start_with_the_remedy(tmp_path
     assert done.returncode != 0
     assert "restore a backup" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_document_says_how_a_key_is_sent(open_server: Running) -> None:
+    document = httpx.get(f"{open_server.url}/openapi.json").json()
+    assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
+    assert document["security"] == [{"key": []}, {}]
 
 
 def test_the_document_names_every_route(open_server: Running) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -86,6 +87,14 @@ class App(FastAPI):
             return
         scope["app"] = self
         await self.entry(scope, receive, send)
+
+    def openapi(self) -> dict[str, Any]:
+        """The document, and how a key is sent: one is needed as soon as there is any."""
+        if not self.openapi_schema:
+            document = super().openapi()
+            document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            document["security"] = [{"key": []}, {}]
+        return super().openapi()
 
     async def by_router(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().__call__(scope, receive, send)
