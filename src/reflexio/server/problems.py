@@ -103,8 +103,12 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
 
 
 def in_words(found: list[dict[str, Any]]) -> str:
-    words = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:5]]
+    words = [": ".join(filter(None, (".".join(map(str, each["loc"])), _said(each["msg"])))) for each in found[:5]]
     return "; ".join(words) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
+
+
+def _said(message: str) -> str:
+    return message.removeprefix("Value error, ")
 
 
 def _request_id(request: Request) -> str:

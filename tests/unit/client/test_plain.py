@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
@@ -188,6 +188,31 @@ def test_a_server_that_says_nothing_is_not_waited_for_without_end() -> None:
             Plain(server.address).send(request, 0.05, 5)
         with pytest.raises(httpx.ReadTimeout):
             asyncio.run(AsyncPlain(server.address).send(request, 0.05, 5))
+
+
+def test_a_server_that_drips_is_waited_for_no_longer_than_one_that_is_silent() -> None:
+    drip = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = Address.of(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert address is not None
+        done = threading.Event()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(drip)
+                while not done.wait(0.05):
+                    connection.sendall(b"x")
+
+        with ThreadPoolExecutor(1) as threads:
+            serving = threads.submit(serve)
+            try:
+                with pytest.raises(httpx.ReadTimeout):
+                    Plain(address).send(b"GET / HTTP/1.1\r\n\r\n", 0.3, 5)
+            finally:
+                done.set()
+            with suppress(ConnectionError):
+                serving.result()
 
 
 def test_nobody_at_the_address_was_never_sent_anything() -> None:

@@ -114,6 +114,13 @@ def test_it_gives_up_after_the_given_number() -> None:
     assert none.waited == []
 
 
+def test_a_timeout_is_for_the_call_and_its_repetitions_together() -> None:
+    script = Script(httpx.ReadTimeout("slow"), ok())
+    with pytest.raises(errors.ServerUnreachable):
+        client(script, timeout=0).whoami()
+    assert len(script.asked) == 1
+
+
 def test_a_limited_caller_waits_as_long_as_it_was_told() -> None:
     script = Script(failed(429, **{"Retry-After": "7"}), failed(429, **{"Retry-After": "9999"}), ok())
     assert delete(client(script)).success

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Self, TypeVar
@@ -118,12 +119,14 @@ class Calls:
             raise errors.InvalidRequest(f"This cannot be sent: {error}") from error
         sent = {**self._headers, **(headers or {})}
         seconds = WAITED_SECONDS if waited else self._seconds
-        attempt = 0
+        attempt, until = 0, time.monotonic() + seconds
         while True:
             try:
                 return answers.read(await self._send(method, url, sent, content, seconds), answer, url)
             except (errors.ReflexioError, httpx.TransportError) as error:
-                if attempt >= self._retries or not answers.may_repeat(error, repeatable=repeatable):
+                may_repeat = attempt < self._retries and answers.may_repeat(error, repeatable=repeatable)
+                # Who gave a timeout wants an end by then, not several of them.
+                if not may_repeat or time.monotonic() >= until:
                     if isinstance(error, httpx.TransportError):
                         raise errors.ServerUnreachable(
                             f"({type(error).__name__}: {error})", url=self.endpoint.url
