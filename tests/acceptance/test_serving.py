@@ -242,6 +242,14 @@ def test_a_database_that_cannot_be_used_stops_the_start_with_the_remedy(tmp_path
     assert "Traceback" not in done.stderr
 
 
+def test_the_api_can_be_tried_in_a_browser_without_a_network(server: Running) -> None:
+    page = httpx.get(f"{server.url}/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "connect-src 'self'" in page.headers["content-security-policy"]
+    assert 'fetch("openapi.json")' in page.text
+    assert "//" not in page.text.replace("// ", "")
+
+
 def test_the_document_says_how_a_key_is_sent(open_server: Running) -> None:
     document = httpx.get(f"{open_server.url}/openapi.json").json()
     assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}

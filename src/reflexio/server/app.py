@@ -4,7 +4,6 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from difflib import get_close_matches
 from importlib.metadata import version
 from typing import Any
 
@@ -25,6 +24,7 @@ from reflexio.server.entry import Entry
 from reflexio.server.limits import Limiter, name
 from reflexio.server.routes import (
     aggregation,
+    documentation,
     generation,
     health,
     interactions,
@@ -48,6 +48,7 @@ EXPOSED = ("Retry-After", "X-Request-ID")
 """Headers that a web page of an allowed origin may read."""
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
 ROUTES = (
+    documentation,
     health,
     interactions,
     learnings,
@@ -127,6 +128,7 @@ def create_app(config: Settings) -> FastAPI:
         version=version("reflexio"),
         lifespan=lifespan,
         responses=problems.DOCUMENTED,
+        docs_url=None,
     )
     app.entry = Entry(app.by_router, max_body_bytes=config.max_body_bytes, straight=_straight())
     if config.cors_origins:
@@ -145,6 +147,10 @@ def create_app(config: Settings) -> FastAPI:
 
 def _must_be_routes(limits: Sequence[RateLimit]) -> None:
     """A limit for a route that is not there would limit nothing, without a word."""
+    if not limits:
+        return
+    from difflib import get_close_matches
+
     known = {name(route.path) for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)}
     for limit in limits:
         if limit.route not in ("*", *known):
