@@ -1,19 +1,26 @@
 # Two commands do all the set-up: `make demo` and `make test`. Nothing is installed outside .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+RECENT := 'import sys; sys.exit(sys.version_info < (3, 11))'
+USABLE := 'import sys, pip; sys.exit(sys.version_info < (3, 11))'
 PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
 
-.PHONY: demo serve test check bench format clean help
+.PHONY: demo serve test check bench format clean help .venv-made
 .DEFAULT_GOAL := help
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/.run: pyproject.toml constraints.txt
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -c $(USABLE) 2>/dev/null || $(MAKE) --no-print-directory .venv-made
 	@echo "Installing Reflexio into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e .
 	@touch $@
+
+# Also in the place of one that an earlier attempt left half made.
+.venv-made:
+	@$(PYTHON) -c $(RECENT) || { echo "Reflexio needs Python 3.11 or later; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv --clear .venv || { rm -rf .venv; exit 1; }
 
 .venv/.dev: .venv/.run
 	@echo "Installing the development tools into .venv ..."
@@ -25,7 +32,7 @@ help: ## Show this list
 	@$(BIN)/python -m compileall -q src/reflexio
 	@touch $@
 
-demo: .venv/.compiled ## Start a server, publish conversations, show what was stored, stop
+demo: .venv/.compiled ## Start a server, publish conversations, show what was learned, stop
 	@$(BIN)/reflexio demo
 
 serve: .venv/.compiled ## Start a server on http://127.0.0.1:8081

@@ -1,5 +1,6 @@
 """Servers and clients that tests share. Each test has an organisation of its own, so none sees another's rows."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,6 +15,12 @@ from tests.builders import name, new_key
 from tests.postgres import running_postgres
 
 StartServer = Callable[..., ServerProcess]
+
+
+def pytest_configure() -> None:
+    """All that tests call is on this machine, where no proxy leads."""
+    for variable in [each for each in os.environ if each.lower().endswith("_proxy")]:
+        del os.environ[variable]
 
 
 @dataclass(frozen=True)

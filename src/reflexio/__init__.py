@@ -34,9 +34,16 @@ if TYPE_CHECKING:
     from reflexio.models.config import PlaybookConfig as PlaybookConfig
     from reflexio.models.config import PlaybookOptimizerConfig as PlaybookOptimizerConfig
     from reflexio.models.config import ProfileExtractorConfig as ProfileExtractorConfig
+    from reflexio.models.config import ToolUseConfig as ToolUseConfig
+    from reflexio.models.interaction import Citation as Citation
+    from reflexio.models.interaction import Interaction as Interaction
     from reflexio.models.interaction import InteractionData as InteractionData
     from reflexio.models.interaction import ToolUsed as ToolUsed
     from reflexio.models.interaction import UserActionType as UserActionType
+    from reflexio.models.playbook import AgentPlaybook as AgentPlaybook
+    from reflexio.models.playbook import UserPlaybook as UserPlaybook
+    from reflexio.models.profile import UserProfile as UserProfile
+    from reflexio.models.search import ConversationTurn as ConversationTurn
     from reflexio.models.status import PlaybookStatus as PlaybookStatus
     from reflexio.models.status import ProfileTimeToLive as ProfileTimeToLive
     from reflexio.models.status import Status as Status
@@ -69,6 +76,13 @@ _HOMES = {
     "InteractionData": "models.interaction",
     "ToolUsed": "models.interaction",
     "UserActionType": "models.interaction",
+    "ToolUseConfig": "models.config",
+    "Citation": "models.interaction",
+    "Interaction": "models.interaction",
+    "AgentPlaybook": "models.playbook",
+    "UserPlaybook": "models.playbook",
+    "UserProfile": "models.profile",
+    "ConversationTurn": "models.search",
     "PlaybookStatus": "models.status",
     "ProfileTimeToLive": "models.status",
     "Status": "models.status",

@@ -14,15 +14,16 @@ ReflexioError
 ├─ AssistantFailed         the operator: the assistant that playbooks are tried with
 ├─ StorageUnavailable      the operator: the database
 │  ├─ StorageNewer         written by a newer Reflexio
+│  ├─ StorageUnfinished    made by an unreleased Reflexio
 │  ├─ StorageCorrupt       damaged file
 │  ├─ StorageReadOnly      folder or file without write permission
 │  ├─ StorageTaken         another process works on it
 │  └─ StorageFull          no space left
+├─ ClientClosed            the caller: make another client
 ├─ ServerUnreachable       the client could not reach the server
 └─ ServerFailed            the server answered with an error of its own
 """
 
-import inspect
 from typing import Any, Literal, Self
 
 
@@ -30,7 +31,7 @@ class ReflexioError(Exception):
     """Reflexio could not do that."""
 
     def __init__(self, detail: str = "", /, **values: Any) -> None:
-        message = inspect.cleandoc(type(self).__doc__ or "").format(**values)
+        message = " ".join((type(self).__doc__ or "").split()).format(**values)
         self.detail = detail
         self.values = values
         super().__init__(f"{message} {detail}" if detail else message)
@@ -129,14 +130,19 @@ class StorageNewer(StorageUnavailable):
     install that version or restore a backup."""
 
 
+class StorageUnfinished(StorageUnavailable):
+    """The database {path!r} was made by a Reflexio that was never released ({missing} is not in it); go on with
+    that one, or move the file away to start empty. It was not changed."""
+
+
 class StorageCorrupt(StorageUnavailable):
     """The database {path!r} is damaged or is not a Reflexio database; restore a backup, or move the file away
     to start empty. It was not changed."""
 
 
 class StorageReadOnly(StorageUnavailable):
-    """The database {path!r} cannot be written; give this user write permission on its folder or choose another
-    with --data."""
+    """The database {path!r} cannot be written; give this user write permission on it and its folder, or choose
+    another with --data."""
 
 
 class StorageTaken(StorageUnavailable):
@@ -146,6 +152,10 @@ class StorageTaken(StorageUnavailable):
 
 class StorageFull(StorageUnavailable):
     """The disk that holds {path!r} is full; free some space and try again, nothing that was answered is lost."""
+
+
+class ClientClosed(ReflexioError, RuntimeError):
+    """This client is closed; make another one."""
 
 
 class ServerUnreachable(ReflexioError):

@@ -1,11 +1,9 @@
 """The process: a handful of REFLEXIO_* variables, read here and nowhere else."""
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,18 +81,6 @@ class Settings:
             "google": Key(self.google_api_key),
         }
         return {name: key for name, key in keys.items() if key.api_key or key.base_url}
-
-
-@lru_cache(maxsize=1024)
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
-    name = host.strip("[]").lower()
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def variable(setting: "Field[Any]") -> str:

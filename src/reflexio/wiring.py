@@ -14,6 +14,7 @@ from reflexio.engine.sole import Sole
 from reflexio.errors import ReflexioError, StorageTaken
 from reflexio.learning.workflow import School
 from reflexio.models.config import APIKeyConfig, Config, PlaybookOptimizerConfig
+from reflexio.models.loopback import is_loopback
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.chat import Chat
 from reflexio.ports.clock import Clock, SystemClock
@@ -24,7 +25,7 @@ from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
 from reflexio.providers.chat.resolve import Key
 from reflexio.retrieval.meaning import Meaning
-from reflexio.settings import Settings, is_loopback
+from reflexio.settings import Settings
 from reflexio.usecases.aggregate import Aggregations
 from reflexio.usecases.embed import Traffic, keep_embedding
 from reflexio.usecases.gather import Gatherer

@@ -66,11 +66,17 @@ def _nothing_is_stored(http: httpx.Client) -> Iterator[None]:
         (turn(interacted_image_url="file:///etc/passwd"), "interacted_image_url"),
         (turn(interacted_image_url="http://169.254.169.254/latest"), "metadata"),
         (turn(interacted_image_url="http://[broken"), "interacted_image_url"),
+        (turn(interacted_image_url="http://[::ffff:169.254.169.254]/latest"), "metadata"),
+        (turn(interacted_image_url="http://2852039166/latest"), "metadata"),
+        (turn(interacted_image_url="http://0xa9fea9fe/latest"), "metadata"),
+        (turn(interacted_image_url="http://metadata.google.internal./"), "metadata"),
         (turn(interacted_image_url="https://a/b.png", image_encoding="aGk="), "not both"),
         (turn(tools_used=[{}]), "tool_name"),
         (turn(tools_used=[{"tool_name": " "}]), "tool_name"),
         (turn(tools_used=[{"tool_name": "a", "tool_data": "b"}]), "tool_data"),
         (turn(tools_used=[{"tool_name": "a"}] * 1001), "tools_used"),
+        (turn(tools_used=[{"tool_name": "a", "tool_data": {"n": 2**64}}]), "tool_data"),
+        (turn(tools_used=[{"tool_name": "a", "tool_data": {"n": [{"m": -(2**63) - 1}]}}]), "tool_data"),
         (turn(citations=[{"kind": "rumour", "real_id": "1"}]), "citations.0.kind"),
         (turn(retrieved_learnings=[{"kind": "profile", "learning_id": ""}]), "learning_id"),
         (turn(content="x" * 1_000_001), "content"),
@@ -331,3 +337,8 @@ def test_valid_text_of_every_plane_is_kept(http: httpx.Client) -> None:
     found = http.post("/api/get_interactions", json={"user_id": "ann"}).json()["interactions"][0]
     assert (found["content"], found["role"], found["tools_used"][0]["tool_data"]) == (text, text, {text: text})
     http.post("/api/clear_user_data", json={"user_id": "ann"}).raise_for_status()
+
+
+def test_waiting_is_true_or_false(http: httpx.Client) -> None:
+    answer = http.post(PUBLISH, params={"wait_for_response": "banana"}, json=body())
+    assert "wait_for_response is true or false, not 'banana'" in problem(answer, 422)

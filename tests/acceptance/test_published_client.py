@@ -169,7 +169,7 @@ def test_deleting(http: httpx.Client, client: ReflexioClient, published: str) ->
         answer = http.request("DELETE", f"/api/{path}", json=sent, headers=headers).json()
         assert answer["success"], path
     cleared = http.post("/api/clear_user_data", json={"user_id": "ann"}).json()
-    assert {"interactions", "requests", "profiles", "user_playbooks"} <= cleared["deleted_counts"].keys()
+    assert {"interactions", "requests", "session_outcomes", "purged_profiles"} <= cleared["deleted_counts"].keys()
     assert contents(client.get_interactions("ann").interactions) == []
 
 

@@ -215,7 +215,18 @@ def test_deleting_what_is_not_there(client: ReflexioClient) -> None:
 
 def test_clearing_an_unknown_user_counts_zeros(client: ReflexioClient) -> None:
     counts = client.clear_user_data("nobody").deleted_counts
-    assert counts == {"interactions": 0, "requests": 0, "profiles": 0, "user_playbooks": 0}
+    assert counts == dict.fromkeys(
+        (
+            "session_outcomes",
+            "interactions",
+            "user_playbooks",
+            "profiles",
+            "requests",
+            "purged_profiles",
+            "purged_user_playbooks",
+        ),
+        0,
+    )
 
 
 def test_clearing_a_user_leaves_what_is_similar(client: ReflexioClient) -> None:

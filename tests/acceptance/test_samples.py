@@ -126,7 +126,11 @@ def test_clear_user_data_prints_true_counts(sampled: ReflexioClient, capsys: pyt
 
     counts = run(samples.CLEAR_USER_DATA, client=sampled)["response"].deleted_counts
 
-    assert counts == {"interactions": 3, "requests": 1, "profiles": 0, "user_playbooks": 1}
+    assert {name: count for name, count in counts.items() if count} == {
+        "interactions": 3,
+        "requests": 1,
+        "user_playbooks": 1,
+    }
     assert capsys.readouterr().out == f"{counts}\n"
     assert len(sampled.get_interactions("customer_456").interactions) == 7
 

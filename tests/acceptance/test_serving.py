@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -71,6 +72,10 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(tmp_path: Path) ->
         command = [sys.executable, "-m", "reflexio", "keys", *words, "--data", str(tmp_path)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
+    nothing = keys("list")
+    assert nothing.returncode == 1
+    assert "There is no database in" in nothing.stderr
+    assert not list(tmp_path.iterdir())
     token = keys("create", "--org", "acme", "--label", "laptop").stdout.strip()
     assert token.startswith("rfx_")
     listed = keys("list").stdout
@@ -78,7 +83,9 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(tmp_path: Path) ->
     assert "laptop" in listed
     assert token not in listed
     assert token.encode() not in (tmp_path / "reflexio.db").read_bytes()
-    assert keys("revoke", "1").returncode == 0
+    revoked = keys("revoke", "1")
+    assert revoked.returncode == 0
+    assert "That was the last key" in revoked.stderr
     assert keys("list").stdout == ""
     again = keys("revoke", "1")
     assert again.returncode == 1
@@ -139,6 +146,24 @@ def test_any_user_agent_is_served(open_server: Running) -> None:
         assert httpx.get(open_server.url + WHOAMI, headers={"User-Agent": agent}).is_success
 
 
+def test_a_server_on_this_machine_is_found_where_a_proxy_is_set(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    server = start_server()
+    with ReflexioClient(url_endpoint=server.url, retries=0) as client:
+        assert client.whoami().success
+
+
+def test_the_demo_runs_where_a_proxy_is_set_and_says_where_to_review() -> None:
+    command = [sys.executable, "-m", "reflexio", "demo"]
+    env = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=120)
+    assert "Learned, by rules and without a model" in done.stdout
+    assert "A dashboard is not there yet: until it is, reflexio review" in done.stdout
+
+
 def test_a_clean_stop_loses_nothing(start_server: StartServer) -> None:
     server = start_server()
     answered: list[str] = []
@@ -178,6 +203,29 @@ def test_a_wrong_setting_is_named(variable: str, value: str, tmp_path: Path) -> 
     assert "Traceback" not in done.stderr
 
 
+def test_a_limit_for_a_route_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = serve(tmp_path, REFLEXIO_RATE_LIMITS="600/minute,publish=1/day")
+    assert done.returncode == 1
+    assert "there is no route 'publish'; did you mean 'publish_interaction'?" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_with_the_remedy(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = serve(tmp_path, REFLEXIO_PORT=port)
+    assert done.returncode == 1
+    assert f"Cannot listen on 127.0.0.1:{port}; choose another with --port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/healthz", "/", "/meta/version"])
+def test_who_only_looks_at_an_open_page_sees_that_it_is_there(server: Running, path: str) -> None:
+    looked, read = httpx.head(server.url + path), httpx.get(server.url + path)
+    assert looked.is_success
+    assert looked.content == b""
+    assert looked.headers["content-length"] == str(len(read.content))
+
+
 def serve(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "reflexio", "serve", "--data", str(folder)]
     if "REFLEXIO_PORT" not in environment:
@@ -192,6 +240,20 @@ def test_a_database_that_cannot_be_used_stops_the_start_with_the_remedy(tmp_path
     assert done.returncode != 0
     assert "restore a backup" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_api_can_be_tried_in_a_browser_without_a_network(server: Running) -> None:
+    page = httpx.get(f"{server.url}/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "connect-src 'self'" in page.headers["content-security-policy"]
+    assert 'fetch("openapi.json")' in page.text
+    assert "//" not in page.text.replace("// ", "")
+
+
+def test_the_document_says_how_a_key_is_sent(open_server: Running) -> None:
+    document = httpx.get(f"{open_server.url}/openapi.json").json()
+    assert document["components"]["securitySchemes"] == {"key": {"type": "http", "scheme": "bearer"}}
+    assert document["security"] == [{"key": []}, {}]
 
 
 def test_the_document_names_every_route(open_server: Running) -> None:

@@ -52,7 +52,7 @@ def _start(folder: Path) -> tuple[float, float]:
     try:
         while True:
             try:
-                httpx.get(f"http://127.0.0.1:{port}/health").raise_for_status()
+                httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).raise_for_status()
                 break
             except httpx.TransportError:
                 time.sleep(0.01)

@@ -131,7 +131,7 @@ def test_every_error_has_a_row_and_a_place_in_the_drawn_tree() -> None:
 @pytest.mark.parametrize("kind", _error_classes(), ids=lambda kind: kind.__name__)
 def test_an_error_is_told_with_the_status_it_becomes(kind: type[ReflexioError]) -> None:
     said = row(ERRORS.sections()["Errors"], kind.__name__)[1]
-    if kind in (errors.ServerUnreachable, errors.ServerFailed):
+    if kind in (errors.ClientClosed, errors.ServerUnreachable, errors.ServerFailed):
         assert said == "none"
     else:
         assert said == str(status_of(kind.__new__(kind)))

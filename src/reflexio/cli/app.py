@@ -49,7 +49,7 @@ def serve(
 
 @app.command()
 def demo() -> None:
-    """Start a server in a temporary folder, publish a few conversations, show what was stored, and stop."""
+    """Start a server in a temporary folder, publish a few conversations, show what was learned, and stop."""
     from reflexio.cli.demo import demo as run
 
     run()

@@ -24,6 +24,9 @@ def demo() -> None:
             _show_learnings(client, console)
             _show_gathered(client, console)
             console.print("\n[bold]make serve[/bold] starts a server to keep; its API can be tried at /docs.")
+            console.print(
+                "A dashboard is not there yet: until it is, [bold]reflexio review[/bold] is the place to review."
+            )
             console.print("The demo is over; its server and its folder are gone.")
 
 

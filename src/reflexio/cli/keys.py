@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from reflexio.errors import NotFound
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
 from reflexio.settings import Settings
@@ -19,12 +20,15 @@ Data = Annotated[Path | None, typer.Option(help="Folder of the embedded database
 T = TypeVar("T")
 
 
-def _with_database(data: Path | None, act: Callable[[Database], Awaitable[T]]) -> T:
-    from reflexio.wiring import open_database
+def _with_database(data: Path | None, act: Callable[[Database], Awaitable[T]], *, new: bool = False) -> T:
+    from reflexio.wiring import DATABASE, open_database
 
     async def run() -> T:
         settings = Settings.read()
-        database = await open_database(dataclasses.replace(settings, data=data) if data else settings)
+        settings = dataclasses.replace(settings, data=data) if data else settings
+        if not new and not (settings.data / DATABASE).exists():
+            raise NotFound("Choose its folder with --data.", what="database in", id=str(settings.data))
+        database = await open_database(settings)
         try:
             return await act(database)
         finally:
@@ -40,7 +44,7 @@ def create(
     data: Data = None,
 ) -> None:
     """Make a key and show it, once."""
-    made = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label))
+    made = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label), new=True)
     typer.echo(made.token)
     note = f"Key {made.key.id} of organisation {made.key.org_id!r}. It is not shown again."
     typer.echo(f"{note} From now on every call needs a key.", err=True)
@@ -57,5 +61,13 @@ def list_keys(data: Data = None) -> None:
 @app.command()
 def revoke(key_id: int, data: Data = None) -> None:
     """Make a key invalid. A running server follows within two seconds."""
-    _with_database(data, lambda database: keys.revoke(database, SystemClock(), key_id))
+
+    async def act(database: Database) -> bool:
+        await keys.revoke(database, SystemClock(), key_id)
+        return bool(await database.read_keys(lambda rows: rows.list()))
+
+    others = _with_database(data, act)
     typer.echo(f"Key {key_id} is revoked.")
+    if not others:
+        note = "That was the last key: unless the server has REFLEXIO_API_KEY, everybody on its machine is served"
+        typer.echo(f"{note} as organisation {keys.DEFAULT_ORG!r}, without a key.", err=True)

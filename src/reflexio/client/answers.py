@@ -35,9 +35,12 @@ def _explained(reply: Reply) -> str:
 
 
 def failure(reply: Reply, url: str) -> errors.ReflexioError:
-    """The error that a reply with an error status stands for."""
+    """The error that a reply without success stands for."""
     detail = _detail(reply)
     match reply.status:
+        case status if status < 400:
+            there = reply.headers.get("location", "")
+            return errors.ServerFailed(f"It points elsewhere, to {there!r}; call that address.", status=status)
         case 401 | 403:
             return errors.NotAuthorised.told(detail)
         case 404:
@@ -88,13 +91,26 @@ def pause(error: Exception, attempt: int) -> float:
 
 
 def read(reply: Reply, answer: type[A], url: str) -> A:
-    if reply.is_error:
+    if not reply.is_success:
         raise failure(reply, url)
     try:
-        return answer.model_validate_json(reply.content or b"{}", extra="ignore")
+        said = answer.model_validate_json(reply.content, extra="ignore")
     except ValidationError as error:
-        detail = f"{url} did not answer as a Reflexio server does: {reply.text[:200]!r}"
-        raise errors.ServerFailed(detail, status=reply.status) from error
+        raise _foreign(reply, url) from error
+    if not _is_ours(said):
+        raise _foreign(reply, url)
+    return said
+
+
+def _is_ours(said: BaseModel) -> bool:
+    """A Reflexio server says whether it succeeded, or else something that the answer has a name for."""
+    told = said.model_fields_set
+    return "success" in told if "success" in type(said).model_fields else bool(told)
+
+
+def _foreign(reply: Reply, url: str) -> errors.ServerFailed:
+    detail = f"{url} did not answer as a Reflexio server does: {reply.text[:200]!r}"
+    return errors.ServerFailed(detail, status=reply.status)
 
 
 def build(model: type[B], values: dict[str, object]) -> B:

@@ -52,8 +52,9 @@ class Cache:
             for key in [key for key in self._answers if key[0] in topics]:
                 del self._answers[key]
 
-    def doubt(self, topic: str) -> None:
-        """The server is changing the topic: nothing is kept of it for as long as an answer would be."""
-        self.forget(topic)
+    def doubt(self, *topics: str) -> None:
+        """The server is changing the topics: nothing is kept of them for as long as an answer would be."""
+        self.forget(*topics)
         with self._lock:
-            self._doubted[topic] = self._monotonic() + self._seconds
+            for topic in topics:
+                self._doubted[topic] = self._monotonic() + self._seconds

@@ -7,6 +7,8 @@ from functools import cache
 
 import httpx
 
+from reflexio.models.loopback import is_loopback
+
 DEFAULT_URL = "http://127.0.0.1:8081"
 
 
@@ -26,6 +28,14 @@ class Endpoint:
     @property
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the server is on this machine, where no proxy reaches it."""
+        try:
+            return is_loopback(httpx.URL(self.url).host)
+        except httpx.InvalidURL:
+            return False
 
     @property
     def trust(self) -> ssl.SSLContext | bool:

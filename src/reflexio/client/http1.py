@@ -9,6 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from reflexio.errors import InvalidRequest
+from reflexio.models.loopback import is_loopback
 
 Need = int | bytes
 """What to read next: so many bytes, or all up to and with an ending."""
@@ -34,8 +35,8 @@ class Reply:
         return cls(response.status_code, response.headers, response.content)
 
     @property
-    def is_error(self) -> bool:
-        return self.status >= 400
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
 
     @property
     def text(self) -> str:
@@ -70,6 +71,9 @@ class Address:
 
 
 def _goes_through_a_proxy(host: str) -> bool:
+    """A proxy elsewhere cannot reach this machine by the names that it has for itself."""
+    if is_loopback(host):
+        return False
     proxies = getproxies()
     return ("http" in proxies or "all" in proxies) and not proxy_bypass(host)
 

@@ -76,7 +76,7 @@ class AsyncConnection:
                 return cls(*await asyncio.open_connection(address.host, address.port, limit=BLOCK))
         except TimeoutError as error:
             raise httpx.ConnectTimeout(NO_CONNECTION) from error
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # no address has a port so high
             raise httpx.ConnectError(str(error)) from error
 
     @property
@@ -156,6 +156,7 @@ class Connection:
         self._socket = opened
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._read_ahead = bytearray()
+        self._until, self._has_read = 0.0, False
         self.idle_since = 0.0
 
     @classmethod
@@ -164,7 +165,7 @@ class Connection:
             return cls(socket.create_connection((address.host, address.port), seconds))
         except TimeoutError as error:
             raise httpx.ConnectTimeout(NO_CONNECTION) from error
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # no address has a port so high
             raise httpx.ConnectError(str(error)) from error
 
     @property
@@ -181,6 +182,7 @@ class Connection:
 
     def exchange(self, request: bytes, seconds: float) -> Reply:
         try:
+            self._until, self._has_read = time.monotonic() + seconds, False
             self._socket.settimeout(seconds)
             return self._exchange(request)
         except TimeoutError as error:
@@ -215,6 +217,9 @@ class Connection:
         return self._taken(need)
 
     def _read_on(self) -> None:
+        if self._has_read:  # most answers come in one piece; the pieces of others share the time
+            self._socket.settimeout(max(self._until - time.monotonic(), 1e-6))
+        self._has_read = True
         got = self._socket.recv(BLOCK)
         if not got:
             raise httpx.RemoteProtocolError(CUT_SHORT)

@@ -4,8 +4,9 @@ Values are read from models, dicts and the names of earlier releases alike (see 
 assigned, and what is assigned is validated at once.
 """
 
+import warnings
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -26,8 +27,11 @@ from reflexio.models.shape import Name, NonEmpty, Source
 MASK = "**********"
 DEFAULT_PLAYBOOK = "playbook"
 
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Positive = Annotated[int, Field(gt=0, le=1_000_000_000)]
+Flag = Annotated[bool, Field(strict=True)]
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True)]
+Share = Annotated[Number, Field(ge=0.0, le=1.0)]
+Positive = Annotated[Whole, Field(gt=0, le=1_000_000_000)]
 Prompt = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000)]
 Sources = Annotated[list[Source] | None, Field(max_length=1000)]
 
@@ -53,6 +57,25 @@ class Setting(BaseModel):
     @classmethod
     def _translate(cls, raw: Any) -> Any:
         return legacy.translate(raw, renamed=cls.renamed, retired=cls.retired) if isinstance(raw, dict) else raw
+
+    if not TYPE_CHECKING:  # a type checker finds names that are misspelt, and knows today's names only
+
+        def __getattr__(self, name: str) -> Any:
+            """Old names lead to today's value; what is retired has none."""
+            if name in type(self).renamed:
+                return getattr(self, type(self).renamed[name])
+            if name in type(self).retired:
+                return None
+            return super().__getattr__(name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in type(self).retired:
+                super().__setattr__(type(self).renamed.get(name, name), value)
+            elif value:
+                warnings.warn(f"{name} is not used by this server", stacklevel=2)
+
+
+S = TypeVar("S", bound=Setting)
 
 
 class ExtractionPreset(StrEnum):
@@ -85,8 +108,8 @@ class ProfileExtractorConfig(Setting):
     extraction_definition_prompt: Prompt
     context_prompt: str | None = None
     request_sources_enabled: Sources = None
-    allow_manual_trigger: bool = True
-    manual_trigger: bool = False
+    allow_manual_trigger: Flag = True
+    manual_trigger: Flag = False
 
 
 class PlaybookAggregatorConfig(Setting):
@@ -94,8 +117,8 @@ class PlaybookAggregatorConfig(Setting):
 
     renamed = legacy.AGGREGATOR_NAMES
 
-    min_cluster_size: Annotated[int, Field(ge=1, le=1_000_000)] = 2
-    reaggregation_trigger_count: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    min_cluster_size: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
+    reaggregation_trigger_count: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
     clustering_similarity: Share | None = None
     direction_overlap_threshold: Share = 0.6
 
@@ -114,17 +137,17 @@ class PlaybookConfig(Setting):
         PlaybookAggregatorConfig, BeforeValidator(lambda value: {} if value is None else value)
     ] = PlaybookAggregatorConfig()
     request_sources_enabled: Sources = None
-    allow_manual_trigger: bool = True
+    allow_manual_trigger: Flag = True
 
 
 class PlaybookOptimizerConfig(Setting):
     """The search for better wording against the real assistant."""
 
-    enabled: bool = False
-    optimize_agent_playbooks: bool = True
-    optimize_user_playbooks: bool = False
-    auto_update_pending_agent_playbooks: bool = True
-    auto_update_user_playbooks: bool = False
+    enabled: Flag = False
+    optimize_agent_playbooks: Flag = True
+    optimize_user_playbooks: Flag = False
+    auto_update_pending_agent_playbooks: Flag = True
+    auto_update_user_playbooks: Flag = False
     max_metric_calls: Positive = 20
     max_turns: Positive = 4
     early_stop_score: Share = 0.9
@@ -132,20 +155,20 @@ class PlaybookOptimizerConfig(Setting):
     max_validation_windows: Positive = 2
     min_commit_windows: Positive = 2
     min_commit_score: Share = 0.75
-    min_commit_likert: Annotated[int, Field(ge=1, le=5)] = 4
-    use_merge: bool = True
-    max_merge_invocations: Annotated[int, Field(ge=0, le=1_000_000)] = 5
+    min_commit_likert: Annotated[Whole, Field(ge=1, le=5)] = 4
+    use_merge: Flag = True
+    max_merge_invocations: Annotated[Whole, Field(ge=0, le=1_000_000)] = 5
     reflection_model: str | None = None
     webhook_url: str | None = None
     webhook_auth_header: Secret | None = None
     webhook_timeout_seconds: Positive = 60
-    webhook_max_retries: Annotated[int, Field(ge=0, le=1000)] = 3
-    webhook_backoff_base_seconds: Annotated[float, Field(ge=0.0, le=86_400)] = 1.0
+    webhook_max_retries: Annotated[Whole, Field(ge=0, le=1000)] = 3
+    webhook_backoff_base_seconds: Annotated[Number, Field(ge=0.0, le=86_400)] = 1.0
     assistant_script_path: str | None = None
     assistant_script_args: list[str] = []
-    scheduler_jitter_seconds: Annotated[float, Field(ge=0.0, le=86_400)] = 1.0
-    cooldown_after_aborts_seconds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 3600
-    abort_cooldown_threshold: Annotated[int, Field(ge=1, le=1_000_000)] = 2
+    scheduler_jitter_seconds: Annotated[Number, Field(ge=0.0, le=86_400)] = 1.0
+    cooldown_after_aborts_seconds: Annotated[Whole, Field(ge=0, le=1_000_000_000)] = 3600
+    abort_cooldown_threshold: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
 
     @model_validator(mode="after")
     def _one_backend(self) -> Self:
@@ -227,6 +250,7 @@ class Config(Setting):
     'tone'
     """
 
+    renamed = legacy.ROOT_NAMES
     retired = legacy.ROOT_RETIRED
 
     agent_context_prompt: str | None = None
@@ -238,13 +262,13 @@ class Config(Setting):
         default_factory=_playbooks, max_length=100
     )
     extraction_preset: ExtractionPreset | None = None
-    window_size: Annotated[int, Field(gt=0, le=1000)] = 10
-    stride_size: Annotated[int, Field(gt=0, le=1000)] = 8
-    extraction_idle_timeout_seconds: Annotated[int, Field(ge=0, le=31_536_000)] = 60
+    window_size: Annotated[Whole, Field(gt=0, le=1000)] = 10
+    stride_size: Annotated[Whole, Field(gt=0, le=1000)] = 8
+    extraction_idle_timeout_seconds: Annotated[Whole, Field(ge=0, le=31_536_000)] = 60
     api_key_config: APIKeyConfig | None = None
     llm_config: LLMConfig | None = None
     playbook_optimizer_config: PlaybookOptimizerConfig = PlaybookOptimizerConfig()
-    daily_token_budget: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    daily_token_budget: Annotated[Whole, Field(ge=0, le=10**15)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -258,12 +282,48 @@ class Config(Setting):
             raise ValueError(f"playbook_configs name {', '.join(map(repr, twice))} more than once")
         return self
 
+    @property
+    def profile_extractor_config(self) -> ProfileExtractorConfig | None:
+        """The first profile extractor: the name that published clients have for it."""
+        return next(iter(self.profile_extractor_configs), None)
+
+    @profile_extractor_config.setter
+    def profile_extractor_config(self, first: ProfileExtractorConfig | dict[str, Any] | None) -> None:
+        self.profile_extractor_configs = _with_first(self.profile_extractor_configs, first)
+
+    @property
+    def user_playbook_extractor_config(self) -> PlaybookConfig | None:
+        """The first type of playbook: the name that published clients have for it."""
+        return next(iter(self.playbook_configs), None)
+
+    @user_playbook_extractor_config.setter
+    def user_playbook_extractor_config(self, first: PlaybookConfig | dict[str, Any] | None) -> None:
+        self.playbook_configs = _with_first(self.playbook_configs, first)
+
+
+def _with_first(entries: list[S], first: S | dict[str, Any] | None) -> list[S]:
+    """The list with another first entry. A dict changes what it names; None clears the list."""
+    if first is None:
+        return []
+    if isinstance(first, dict) and entries:
+        kind = type(entries[0])
+        named = legacy.translate(first, renamed=kind.renamed, retired=kind.retired)
+        first = kind.model_validate({**entries[0].model_dump(exclude_unset=True), **named})
+    # A dict becomes a model when the list is assigned.
+    return [first, *entries[1:]]  # type: ignore[list-item]
+
 
 class SetConfigResponse(BaseModel):
-    """Whether it was saved."""
+    """Whether it was saved. Its fields can be read as those of a dict, too, which it is in published clients."""
 
     success: bool = True
     msg: str | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.model_dump()[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.model_dump().get(name, default)
 
 
 class WhoamiResponse(BaseModel):

@@ -1,5 +1,8 @@
 """What was said and done: the turns of a conversation, and the requests that published them."""
 
+import ipaddress
+import re
+import socket
 import time
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -23,6 +26,7 @@ from reflexio.models.shape import (
 )
 
 MOST_INTERACTIONS = 1000
+NUMERIC = re.compile(r"[0-9a-fx.]*[0-9a-f]")
 METADATA_HOSTS = {"169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "100.100.100.200"}
 
 
@@ -61,13 +65,25 @@ class RetrievedLearning(Sent):
     exposure_receipt_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
+def _host(name: str) -> str:
+    """An address in its usual form: it may also be one number, or one of the sixth version around one of the fourth."""
+    try:
+        if NUMERIC.fullmatch(name):
+            return socket.inet_ntoa(socket.inet_aton(name))
+        address = ipaddress.ip_address(name)
+    except (ValueError, OSError):
+        return name.rstrip(".")
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
 def _image_url(url: str) -> str:
     if not url:
         return url
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https", "data"}:
         raise ValueError("must be an http, https or data URL")
-    if parts.hostname in METADATA_HOSTS:
+    if _host(parts.hostname or "") in METADATA_HOSTS:
         raise ValueError("must not point at a cloud metadata service")
     return url
 
@@ -150,6 +166,7 @@ class PublishResponse(Answered):
     warnings: list[str] = Field(default_factory=list)
     request_id: str | None = None
     session_id: str | None = None
+    endpoint_url: str | None = None
     storage_type: str | None = None
     storage_label: str | None = None
     profiles_added: int | None = None

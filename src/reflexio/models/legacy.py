@@ -7,6 +7,8 @@ it with every write; `unused` tells which retired names a caller really set, so 
 from collections.abc import Mapping
 from typing import Any
 
+from reflexio.errors import InvalidRequest
+
 PLAYBOOK_NAMES = {
     "extractor_name": "playbook_name",
     "feedback_name": "playbook_name",
@@ -67,6 +69,11 @@ PLURALS = {
     "user_playbook_extractor_configs": "playbook_configs",
     "agent_feedback_configs": "playbook_configs",
 }
+ROOT_NAMES = {
+    **SIZES,
+    "user_playbook_extractor_configs": "playbook_configs",
+    "agent_feedback_configs": "playbook_configs",
+}
 SINGULARS = {
     "profile_extractor_config": (PROFILE_NAMES, PROFILE_RETIRED),
     "user_playbook_extractor_config": (PLAYBOOK_NAMES, PLAYBOOK_RETIRED),
@@ -98,15 +105,35 @@ def singular_first(raw: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[st
     Such a client sees the first entry of each list and sends it back with every write. Its entry takes the
     place of the first one, which keeps what the client has no name for, and the others stay: an unrelated
     change never costs a playbook type or a part of one.
+
+    Where list and entry are both given, as in a document that was read from the server, the one that was
+    edited counts. Two different edits are an error.
     """
     changes = dict(raw)
     for one, (renamed, retired) in SINGULARS.items():
         many = PLURALS[one]
-        if isinstance(changes.get(one), Mapping) and changes.get(many) is None:
-            entry = translate(changes.pop(one), renamed=renamed, retired=retired)
-            first, *rest = stored.get(many) or [{}]
-            changes[many] = [{**first, **entry}, *rest]
+        if not isinstance(changes.get(one), Mapping) and (one not in changes or changes.get(many) is None):
+            continue
+        kept = stored.get(many) or []
+        entry = changes.pop(one)
+        edited = [] if entry is None else _with_first(kept, translate(entry, renamed=renamed, retired=retired))
+        if changes.get(many) is None or _is_same(changes[many], kept, renamed, retired):
+            changes[many] = edited
+        elif edited != kept and not _is_same(changes[many], edited, renamed, retired):
+            raise InvalidRequest(f"{one} and {many} were both changed, and differently: change one of them.")
     return changes
+
+
+def _with_first(kept: list[Any], entry: Mapping[str, Any]) -> list[Any]:
+    first, *rest = kept or [{}]
+    return [{**first, **entry}, *rest]
+
+
+def _is_same(given: Any, kept: list[Any], renamed: Mapping[str, str], retired: frozenset[str]) -> bool:
+    if not isinstance(given, list) or len(given) != len(kept) or not all(isinstance(each, Mapping) for each in given):
+        return False
+    today = [translate(each, renamed=renamed, retired=retired) for each in given]
+    return all({**old, **new} == old for old, new in zip(kept, today, strict=True))
 
 
 def singulars(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 A model is built when it is first used: most processes use few of them, and the start of a server none.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ NEVER_EXPIRES = 4_102_444_800
 """2100-01-01, the wire's word for "never"."""
 LAST_SECOND = 253_402_300_799
 MAX_DEPTH = 32
+SMALLEST, LARGEST = -(2**63), 2**64 - 1
+"""Whole numbers inside JSON that every reader and writer of ours takes."""
 ISO = "write a time as ISO 8601, such as 2026-03-01T12:00:00Z"
 
 
@@ -49,10 +52,28 @@ def _held(value: Any) -> Iterable[Any]:
     return value or (None,) if isinstance(value, list | tuple) else ()
 
 
-def _shallow(value: dict[str, Any]) -> dict[str, Any]:
+def _storable(value: dict[str, Any]) -> dict[str, Any]:
     if is_deeper(value, MAX_DEPTH):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if not all(map(_is_storable, _numbers(value))):
+        raise ValueError("holds a number that cannot be kept: whole ones have up to 64 bits, others are finite")
     return value
+
+
+def _numbers(value: Any) -> Iterator[int | float]:
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting.extend(each.values())
+        elif isinstance(each, list | tuple):
+            waiting.extend(each)
+        elif isinstance(each, int | float):
+            yield each
+
+
+def _is_storable(number: float) -> bool:
+    return SMALLEST <= number <= LARGEST if isinstance(number, int) else math.isfinite(number)
 
 
 def _written(value: Any) -> Any:
@@ -88,7 +109,7 @@ NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
 Source = Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9._:-]{0,127})?$")]
 Version = Annotated[str, StringConstraints(max_length=1000)]
-JsonObject = Annotated[dict[str, Any], AfterValidator(_shallow)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 Epoch = Annotated[int, Field(ge=0, le=LAST_SECOND)]
 RowId = Annotated[int, Field(gt=0, le=2**63 - 1)]
 Moment = Annotated[datetime, BeforeValidator(_written), AfterValidator(_seconds)]

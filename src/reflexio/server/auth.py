@@ -3,13 +3,14 @@
 import hmac
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
 from reflexio.errors import NotAuthorised
-from reflexio.ports.storage import Database
-from reflexio.settings import is_loopback
+from reflexio.models.loopback import is_loopback
+from reflexio.ports.storage import Database, Keys
 from reflexio.usecases.keys import DEFAULT_ORG, digest
 
 REMEMBERED_FOR = 2.0
@@ -33,6 +34,22 @@ def _host(url: str) -> str:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is to know about a token."""
+
+    org_id: str = ""
+    is_revoked: bool = False
+
+
+NOBODY, OPERATOR = Known(), Known(DEFAULT_ORG)
+
+
+def _looked_up(keys: Keys, wanted: str) -> Known:
+    key = keys.find(wanted)
+    return Known(key.org_id) if key else Known(is_revoked=keys.is_revoked(wanted))
+
+
 class Gate:
     """Answers one question: for which organisation does this call speak?"""
 
@@ -40,15 +57,17 @@ class Gate:
         self._database = database
         self._own = digest(api_key) if api_key else ""
         self._monotonic = monotonic
-        self._known: dict[str, tuple[float, str | None]] = {}
+        self._known: dict[str, tuple[float, Known]] = {}
         self._any_key: tuple[float, bool] = (-REMEMBERED_FOR, False)
 
     async def organisation(self, peer: str, headers: Headers) -> str:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
-            if org := await self._of_token(digest(token.strip())):
-                return org
-            if await self._keys_exist():
+            known = await self._of_token(digest(token.strip()))
+            if known.org_id:
+                return known.org_id
+            # Clients for a server without keys may send any word for a key, but not one that was taken away.
+            if known.is_revoked or await self._keys_exist():
                 raise NotAuthorised("This key is not valid here.")
         elif await self._keys_exist():
             raise NotAuthorised
@@ -56,18 +75,17 @@ class Gate:
             raise NotAuthorised("Without a key only callers on the same machine are served.")
         return DEFAULT_ORG
 
-    async def _of_token(self, wanted: str) -> str | None:
+    async def _of_token(self, wanted: str) -> Known:
         if self._own and hmac.compare_digest(wanted, self._own):
-            return DEFAULT_ORG
+            return OPERATOR
         now = self._monotonic()
-        looked, org = self._known.get(wanted, (-REMEMBERED_FOR, None))
+        looked, known = self._known.get(wanted, (-REMEMBERED_FOR, NOBODY))
         if now - looked >= REMEMBERED_FOR:
-            key = await self._database.read_keys(lambda keys: keys.find(wanted))
-            org = key.org_id if key else None
+            known = await self._database.read_keys(lambda keys: _looked_up(keys, wanted))
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[wanted] = (now, org)
-        return org
+            self._known[wanted] = (now, known)
+        return known
 
     async def _keys_exist(self) -> bool:
         if self._own:

@@ -11,14 +11,20 @@ from reflexio.errors import TooLarge
 from reflexio.models.identity import new_id
 from reflexio.server.auth import Gate
 from reflexio.server.body import Handler
-from reflexio.server.limits import Limiter
+from reflexio.server.limits import Limiter, name
 from reflexio.server.problems import answer
 
-OPEN = re.compile(r"/|/health(/live|/ready)?|/meta/version|/docs|/redoc|/openapi\.json")
+OPEN = re.compile(r"/|/health(/live|/ready)?|/healthz|/meta/version|/docs|/redoc|/openapi\.json")
 WATCHING = frozenset({"/api/learning_status", "/api/get_operation_status"})
 """Who watches the background work must not slow it down."""
 NO_ROUTES: Mapping[tuple[str, str], Handler] = {}
 SAFE_ID = re.compile(r"[\w.:-]{1,128}")
+
+
+def _looked_at(scope: Scope) -> Scope:
+    """Who only looks whether an open page is there has the same answer; the server leaves the page itself out."""
+    is_look = scope["method"] == "HEAD" and OPEN.fullmatch(scope["path"])
+    return {**scope, "method": "GET"} if is_look else scope
 
 
 class Entry:
@@ -58,7 +64,7 @@ class Entry:
             if handle := self._straight.get((scope["method"], scope["path"])):
                 await (await handle(Request(scope, receive)))(scope, receive, stamped)
             else:
-                await self._app(scope, receive, stamped)
+                await self._app(_looked_at(scope), receive, stamped)
         except Exception as error:
             if started:  # the router has answered, and the server writes its own log
                 raise
@@ -73,7 +79,7 @@ class Entry:
             scope["app"].state.reflexio.traffic.seen()
         peer = scope["client"][0] if scope.get("client") else ""
         scope["org_id"] = await gate.organisation(peer, headers)
-        limiter.admit(f"{scope['org_id']} {peer}", scope["path"].rpartition("/")[2])
+        limiter.admit(f"{scope['org_id']} {peer}", name(scope["path"]))
         if headers.get("content-length", "").isdecimal() and int(headers["content-length"]) > self._most:
             raise TooLarge
 

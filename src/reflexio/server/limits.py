@@ -10,6 +10,11 @@ from reflexio.settings import RateLimit
 MOST_BUCKETS = 100_000
 
 
+def name(path: str) -> str:
+    """What an operator calls the route of a path."""
+    return path.rpartition("/")[2]
+
+
 class Limiter:
     def __init__(self, limits: Sequence[RateLimit], *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits

@@ -95,15 +95,20 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
     if isinstance(error, errors.NotAuthorised):
         headers["WWW-Authenticate"] = "Bearer"
     more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}
-    detail = str(error)
+    # What the database said is for the operator, and in the log.
+    detail = str(errors.StorageUnavailable()) if type(error) is errors.StorageUnavailable else str(error)
     if more:
         detail = f"{detail} {in_words(error.errors)}"  # type: ignore[attr-defined]
     return problem(status, detail, request_id=request_id, headers=headers, **more)
 
 
 def in_words(found: list[dict[str, Any]]) -> str:
-    words = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:5]]
+    words = [": ".join(filter(None, (".".join(map(str, each["loc"])), _said(each["msg"])))) for each in found[:5]]
     return "; ".join(words) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
+
+
+def _said(message: str) -> str:
+    return message.removeprefix("Value error, ")
 
 
 def _request_id(request: Request) -> str:

@@ -1,5 +1,6 @@
 """Running the application on a port until it is told to stop."""
 
+import logging
 import socket
 import sys
 from types import FrameType
@@ -7,10 +8,14 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from reflexio.errors import InvalidRequest
+from reflexio.models.loopback import is_loopback
 from reflexio.server.app import create_app
 from reflexio.server.loading import loading
 from reflexio.settings import Settings
-from reflexio.wiring import build
+from reflexio.wiring import Reflexio, build
+
+log = logging.getLogger("reflexio.server")
 
 NOT_STARTED = 3
 SWITCH_SECONDS = 0.0005
@@ -30,13 +35,27 @@ class _Server(uvicorn.Server):
         # A database or an embedder that cannot be used is one sentence here; inside the application it would be a
         # page of traceback.
         with loading():
-            self._app.state.reflexio = await build(self._settings)
-            await super().startup(sockets)
+            house = self._app.state.reflexio = await build(self._settings)
+            await _warn_of_a_closed_door(house)
+            try:
+                await super().startup(sockets)
+            except SystemExit as error:  # the reason is in the log already
+                if self.lifespan.should_exit:
+                    raise
+                at = f"{self._settings.host}:{self._settings.port}"
+                raise InvalidRequest(f"Cannot listen on {at}; choose another with --port or --host.") from error
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Tells the application at once that it is to stop: a caller who follows something would keep it running."""
         self._app.state.stopping = True
         super().handle_exit(sig, frame)
+
+
+async def _warn_of_a_closed_door(house: Reflexio) -> None:
+    if is_loopback(house.settings.host) or house.settings.api_key:
+        return
+    if not await house.database.read_keys(lambda keys: keys.list()):
+        log.warning("there is no key, so only this machine is served; `reflexio keys create` makes one for the others")
 
 
 def serve(settings: Settings) -> None:

@@ -22,6 +22,10 @@ class SqlKeys:
         row = self._connection.execute(select(*COLUMNS).where(keys.c.digest == digest, VALID)).one_or_none()
         return Key(*row) if row else None
 
+    def is_revoked(self, digest: str) -> bool:
+        query = select(keys.c.id).where(keys.c.digest == digest, keys.c.revoked_at != 0)
+        return self._connection.execute(query).first() is not None
+
     def list(self) -> list[Key]:
         query = select(*COLUMNS).where(VALID).order_by(keys.c.id)
         return [Key(*row) for row in self._connection.execute(query)]

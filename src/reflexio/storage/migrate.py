@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, text
 
-from reflexio.errors import StorageCorrupt, StorageNewer
+from reflexio.errors import StorageCorrupt, StorageNewer, StorageUnfinished
 from reflexio.storage.schema import WITH_WORDS, metadata
 from reflexio.storage.search.words import Words
 
@@ -15,6 +15,7 @@ REVISIONS = ("0001",)
 def migrate(connection: Connection, path: str) -> None:
     found = _revision(connection, path)
     if found == REVISIONS[-1]:
+        _look_through(connection, path)
         return
     if found is None and connection.dialect.name == "sqlite":
         _make(connection)
@@ -33,6 +34,17 @@ def _revision(connection: Connection, path: str) -> str | None:
     return None
 
 
+def _look_through(connection: Connection, path: str) -> None:
+    """Before the first release the first schema changed in its place: its number alone does not say enough."""
+    if connection.dialect.name != "sqlite":
+        return
+    query = "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'"
+    found = {(table, column) for table, column in connection.exec_driver_sql(query)}
+    wanted = {(table.name, column.name) for table in metadata.tables.values() for column in table.columns}
+    if missing := sorted(wanted - found):
+        raise StorageUnfinished(path=path, missing=".".join(missing[0]))
+
+
 def _make(connection: Connection) -> None:
     """A new database as all migrations together would make it, without what they cost. A test compares the two."""
     metadata.create_all(connection)
@@ -48,11 +60,11 @@ def _make(connection: Connection) -> None:
     connection.execute(versions.insert().values(version_num=REVISIONS[-1]))
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection, to: str = REVISIONS[-1]) -> None:
     # Alembic costs a third of a second to import, and most starts have nothing to migrate.
     from alembic import command
     from alembic.config import Config
 
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    command.upgrade(config, "head")
+    command.upgrade(config, to)

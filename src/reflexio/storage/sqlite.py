@@ -153,12 +153,24 @@ def open_sqlite(path: Path) -> SqliteDatabase:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise StorageReadOnly(str(error), path=str(path)) from error
+    _must_be_writable(path)
     with explained(str(path)):
         _bring_up_to_date(path)
         writing = _engine(path, "BEGIN IMMEDIATE")
         # Connects once, alone: readers and writer must not race for the change to WAL.
         writing.connect().close()
     return SqliteDatabase(path, writing, _engine(path, "BEGIN", size=READERS))
+
+
+def _must_be_writable(path: Path) -> None:
+    """SQLite opens a file that it may only read without a word, and says so when something is to be written.
+
+    Asked, not tried: to close a file that SQLite has open in this process would take its locks away.
+    """
+    effective = os.access in os.supports_effective_ids
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if file.exists() and not os.access(file, os.R_OK | os.W_OK, effective_ids=effective):
+            raise StorageReadOnly(path=str(file))
 
 
 def _bring_up_to_date(path: Path) -> None:

@@ -11,6 +11,9 @@ from reflexio.models.config import MASK, Config, ExtractionPreset, SetConfigResp
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, Tx
 
+SENT_TO = {"api_key": "api_base", "webhook_auth_header": "webhook_url"}
+"""Secrets, and the setting beside each that says where it is sent."""
+
 
 def stored(tx: Tx) -> Config:
     """The configuration in force."""
@@ -85,10 +88,30 @@ def _unmasked(new: Any, old: Any, place: str = "") -> Any:
     """What was shown masked and came back so is what it was."""
     if isinstance(new, dict):
         known = old if isinstance(old, dict) else {}
+        new = _where_it_went(new, known, place)
         return {key: _unmasked(value, known.get(key), f"{place}.{key}") for key, value in new.items()}
     if new == MASK and not isinstance(old, str):
         raise InvalidRequest(f"{place.lstrip('.')} is masked and there is no secret behind it: send the secret itself.")
     return old if new == MASK else new
+
+
+def _where_it_went(new: dict[str, Any], old: dict[str, Any], place: str) -> dict[str, Any]:
+    """A secret that the sender need not know goes where it went: not to an address that the sender chose.
+
+    Published clients have no name for the address of a provider; it stays with its key.
+    """
+    for secret, address in SENT_TO.items():
+        if new.get(secret) != MASK or not old.get(secret):
+            continue
+        new = {address: old.get(address), **new}
+        moved = (new.get(address) or None) != (old.get(address) or None)
+        # A header without an address goes nowhere, but a key without one goes to the provider's usual address.
+        is_sent = new.get(address) or address != "webhook_url"
+        if moved and is_sent:
+            raise InvalidRequest(
+                f"{place.lstrip('.')}.{secret} is masked and {address} is another one: send the secret itself again."
+            )
+    return new
 
 
 def _plain(error: Any) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearningFilter, RequestFilter, Store, Tx
 from reflexio.usecases.leave import leave
 
+ABSENT = {"session_outcomes": 0, "purged_profiles": 0, "purged_user_playbooks": 0}
+"""Counts that callers expect: there are no outcomes of sessions here, and rows are deleted, never blanked."""
+
 
 async def interaction(store: Store, user_id: str, interaction_id: int) -> DeleteResponse:
     if not await store.write(lambda tx: tx.interactions.remove(user_id, interaction_id)):
@@ -61,6 +64,7 @@ async def user(
             "profiles": tx.learnings.remove(LearningFilter(Kind.PROFILE, user_id=user_id, statuses=None)),
             "user_playbooks": tx.learnings.remove(LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)),
         }
+        counts.update(ABSENT)
         tx.users.remove(user_id)
         tx.windows.forget(user_id)
         tx.operations.forget_user(user_id)

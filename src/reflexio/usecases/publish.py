@@ -112,7 +112,7 @@ STAMPS = {"interaction_data_list": {"__all__": {"created_at"}}}
 
 
 def _fingerprint(wanted: PublishRequest) -> str:
-    return hashlib.sha256(wanted.model_dump_json(exclude_unset=True, exclude=STAMPS).encode()).hexdigest()
+    return hashlib.sha256(wanted.model_dump_json(exclude_defaults=True, exclude=STAMPS).encode()).hexdigest()
 
 
 async def finalize_session(store: Store, user_id: str, session_id: str) -> FinalizeSessionResponse:

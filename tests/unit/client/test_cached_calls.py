@@ -1,11 +1,13 @@
 """The cache between a client's calls and the server."""
 
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 
 from reflexio.client.sync import ReflexioClient
+from reflexio.errors import ServerFailed
 from reflexio.models.interaction import GetInteractionsResponse
 from tests.builders import turns
 
@@ -63,6 +65,20 @@ def test_what_may_change_learnings_makes_the_client_ask_again(reading: Reading, 
             reading.client.delete_all_interactions()
     reading.read()
     assert reading.asked == 2
+
+
+@pytest.mark.parametrize("change", ["publish", "publish in vain", "finalize"])
+def test_learning_takes_its_time_so_nothing_is_kept_meanwhile(reading: Reading, change: str) -> None:
+    reading.read()
+    reading.fails = change == "publish in vain"
+    with suppress(ServerFailed):
+        if change == "finalize":
+            reading.client.finalize_session("ann", "s")
+        else:
+            reading.client.publish_interaction("ann", turns())
+    reading.fails = False
+    right_after, once_learned = reading.read(), reading.read()
+    assert right_after != once_learned
 
 
 def test_a_failure_is_not_kept() -> None:

@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
@@ -160,7 +160,7 @@ def test_headers_are_found_in_small_letters(call: Call) -> None:
     answer = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER:  7 \r\nContent-Length: 0\r\n\r\n"
     with serving(answer) as server:
         (reply,) = call(server, 1)
-    assert (reply.status, reply.headers["retry-after"], reply.is_error) == (429, "7", True)
+    assert (reply.status, reply.headers["retry-after"], reply.is_success) == (429, "7", False)
 
 
 @both
@@ -188,6 +188,31 @@ def test_a_server_that_says_nothing_is_not_waited_for_without_end() -> None:
             Plain(server.address).send(request, 0.05, 5)
         with pytest.raises(httpx.ReadTimeout):
             asyncio.run(AsyncPlain(server.address).send(request, 0.05, 5))
+
+
+def test_a_server_that_drips_is_waited_for_no_longer_than_one_that_is_silent() -> None:
+    drip = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = Address.of(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert address is not None
+        done = threading.Event()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(drip)
+                while not done.wait(0.05):
+                    connection.sendall(b"x")
+
+        with ThreadPoolExecutor(1) as threads:
+            serving = threads.submit(serve)
+            try:
+                with pytest.raises(httpx.ReadTimeout):
+                    Plain(address).send(b"GET / HTTP/1.1\r\n\r\n", 0.3, 5)
+            finally:
+                done.set()
+            with suppress(ConnectionError):
+                serving.result()
 
 
 def test_nobody_at_the_address_was_never_sent_anything() -> None:
@@ -295,9 +320,42 @@ def test_all_but_plain_http_is_left_to_httpx(url: str) -> None:
 
 def test_so_is_what_goes_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "near.test")
     assert Address.of("http://reflexio.test") is None
-    assert Address.of("http://127.0.0.1:8081") is not None
+    assert Address.of("http://near.test") is not None
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.0.0.2"])
+def test_no_proxy_leads_to_this_machine(monkeypatch: pytest.MonkeyPatch, variable: str, host: str) -> None:
+    monkeypatch.setenv(variable, "http://proxy.test:3128")
+    assert Address.of(f"http://{host}:8081") is not None
+
+
+def test_a_proxy_that_cannot_be_used_matters_only_to_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:9")
+    with serving(OK) as server, ReflexioClient(url_endpoint=server.url, retries=0) as here:
+        assert here.whoami().success
+    with ReflexioClient(url_endpoint="https://127.0.0.1:9", retries=0) as here, pytest.raises(errors.ServerUnreachable):
+        here.whoami()
+    with ReflexioClient(url_endpoint="http://reflexio.test", fail_open=True) as there:
+        with pytest.raises(errors.InvalidRequest, match="proxy of the environment"):
+            there.whoami()
+        assert not there.publish_interaction("ann", [{"content": "x"}]).success
+
+
+async def test_a_closed_client_makes_no_connection() -> None:
+    with serving() as server:
+        with ReflexioClient(url_endpoint=server.url, fail_open=True) as client:
+            pass
+        async with AsyncReflexioClient(url_endpoint=server.url) as awaited:
+            pass
+        with pytest.raises(errors.ClientClosed):
+            client.whoami()
+        with pytest.raises(errors.ClientClosed):
+            await awaited.whoami()
+        assert not client.publish_interaction("ann", [{"content": "x"}]).success
+        assert server.connections == 0
 
 
 def test_an_address_may_be_of_the_sixth_version() -> None:

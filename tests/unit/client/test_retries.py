@@ -114,6 +114,13 @@ def test_it_gives_up_after_the_given_number() -> None:
     assert none.waited == []
 
 
+def test_a_timeout_is_for_the_call_and_its_repetitions_together() -> None:
+    script = Script(httpx.ReadTimeout("slow"), ok())
+    with pytest.raises(errors.ServerUnreachable):
+        client(script, timeout=0).whoami()
+    assert len(script.asked) == 1
+
+
 def test_a_limited_caller_waits_as_long_as_it_was_told() -> None:
     script = Script(failed(429, **{"Retry-After": "7"}), failed(429, **{"Retry-After": "9999"}), ok())
     assert delete(client(script)).success
@@ -176,6 +183,36 @@ def test_a_redirect_is_not_taken_for_an_answer() -> None:
         client(Script(httpx.Response(302, headers={"Location": "https://elsewhere.test"}))).whoami()
 
 
+CALLS: list[Callable[[ReflexioClient], object]] = [
+    publish,
+    delete,
+    ReflexioClient.get_config,
+    ReflexioClient.delete_all_interactions,
+    ReflexioClient.get_usage,
+    lambda made: made.clear_user_data("ann"),
+    lambda made: made.set_config({"window_size": 3}),
+    lambda made: made.get_interactions("ann"),
+    lambda made: made.get_learning_status("r"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("status", [301, 302, 304, 307, 308])
+def test_nothing_is_done_by_a_redirect(call: Callable[[ReflexioClient], object], status: int) -> None:
+    there = httpx.Response(status, headers={"Location": "https://elsewhere.test/x"})
+    with pytest.raises(errors.ServerFailed, match=r"points elsewhere, to 'https://elsewhere.test/x'"):
+        call(client(Script(there)))
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"status": "ok"}', b'{"message": "welcome"}'])
+def test_only_a_reflexio_server_says_that_something_was_done(
+    call: Callable[[ReflexioClient], object], body: bytes
+) -> None:
+    with pytest.raises(errors.ServerFailed, match="did not answer as a Reflexio server does"):
+        call(client(Script(httpx.Response(200, content=body))))
+
+
 # --- memory never breaks an agent
 
 
@@ -197,6 +234,36 @@ def test_failing_open_answers_with_nothing_and_why(fault: Answer, caplog: pytest
 
 def test_failing_open_covers_bad_input_too() -> None:
     assert not client(Script(), fail_open=True).publish_interaction("", []).success
+
+
+@pytest.mark.parametrize("value", [object(), b"\xff", "\ud800"], ids=["object", "bytes", "surrogate"])
+def test_what_is_no_json_is_a_bad_request_and_breaks_no_agent(value: object) -> None:
+    said = [{"content": "x", "tools_used": [{"tool_name": "t", "tool_data": {"x": value}}]}]
+    with pytest.raises(errors.InvalidRequest, match="cannot be sent"):
+        client(Script()).publish_interaction("ann", said)
+    assert not client(Script(), fail_open=True).publish_interaction("ann", said).success
+
+
+def test_what_fits_into_no_address_is_a_bad_request() -> None:
+    with pytest.raises(errors.InvalidRequest, match="cannot be sent"):
+        client(Script()).get_learning_status("\ud800")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://exa mple", "localhost:8081", "ftp://x", "http://", "http://127.0.0.1:99999"]
+)
+async def test_an_address_that_is_none_breaks_no_agent(url: str) -> None:
+    with ReflexioClient(url_endpoint=url, fail_open=True, retries=0) as made:
+        assert not publish(made).success
+        with pytest.raises(errors.ReflexioError):
+            made.whoami()
+    async with AsyncReflexioClient(url_endpoint=url, fail_open=True, retries=0) as awaited:
+        assert not (await awaited.publish_interaction("ann", turns())).success
+
+
+def test_a_moment_that_is_none_breaks_no_agent() -> None:
+    made = client(Script(), fail_open=True)
+    assert not made.get_interactions("ann", start_time="yesterday").success  # type: ignore[arg-type]
 
 
 def test_deleting_and_configuring_never_fail_open() -> None:

@@ -98,3 +98,70 @@ def test_retired_names_are_accepted_and_dropped(name: str) -> None:
 def test_an_optimiser_speaks_to_one_assistant() -> None:
     with pytest.raises(ValidationError, match="not both"):
         PlaybookOptimizerConfig(webhook_url="http://a", assistant_script_path="/b")
+
+
+# --- names of earlier releases, as attributes
+
+
+def both() -> Config:
+    return Config.model_validate({"playbook_configs": [TONE, {**TONE, "playbook_name": "speed"}]})
+
+
+def test_the_singular_names_are_the_first_entries() -> None:
+    config = both()
+    assert config.user_playbook_extractor_config is config.playbook_configs[0]
+    assert config.profile_extractor_config is config.profile_extractor_configs[0]
+    empty = Config(playbook_configs=[], profile_extractor_configs=[])
+    assert (empty.user_playbook_extractor_config, empty.profile_extractor_config) == (None, None)
+
+
+def test_old_names_are_read_and_assigned_as_attributes() -> None:
+    config: Any = both()
+    config.user_playbook_extractor_config.extraction_definition_prompt = "EDITED"
+    config.user_playbook_extractor_config.aggregation_config.min_feedback_threshold = 5
+    config.batch_size = 30
+    first = config.playbook_configs[0]
+    assert (first.playbook_definition_prompt, first.extraction_definition_prompt) == ("EDITED", "EDITED")
+    assert first.playbook_aggregator_config.min_cluster_size == 5
+    assert (config.window_size, config.batch_size, config.extraction_window_size) == (30, 30, 30)
+    assert config.agent_feedback_configs is config.playbook_configs
+
+
+def test_an_assigned_singular_takes_the_place_of_the_first_entry() -> None:
+    config = both()
+    config.user_playbook_extractor_config = {"extraction_definition_prompt": "EDITED"}
+    assert [each.playbook_name for each in config.playbook_configs] == ["tone", "speed"]
+    assert config.playbook_configs[0].playbook_definition_prompt == "EDITED"
+    config.user_playbook_extractor_config = PlaybookConfig(playbook_name="new", playbook_definition_prompt="x")
+    assert [each.playbook_name for each in config.playbook_configs] == ["new", "speed"]
+    config.user_playbook_extractor_config = None
+    assert config.playbook_configs == []
+    config.user_playbook_extractor_config = {"extraction_definition_prompt": "again"}
+    assert config.playbook_configs[0].playbook_definition_prompt == "again"
+    config.profile_extractor_config = {"extraction_definition_prompt": "Who they are"}
+    assert config.profile_extractor_configs[0].extraction_definition_prompt == "Who they are"
+    assert {"playbook_configs", "profile_extractor_configs"} <= config.model_fields_set
+
+
+def test_what_is_assigned_under_an_old_name_is_validated_too() -> None:
+    config = Config()
+    for name, value in (("batch_size", 0), ("user_playbook_extractor_config", {"colour": 1})):
+        with pytest.raises(ValidationError):
+            setattr(config, name, value)
+
+
+def test_a_retired_name_has_no_value_and_takes_none() -> None:
+    config: Any = Config()
+    config.storage_config = None
+    with pytest.warns(UserWarning, match="storage_config is not used by this server"):
+        config.storage_config = {"type": "sqlite"}
+    assert config.storage_config is None
+    assert "storage_config" not in config.model_dump()
+
+
+def test_a_name_that_nobody_knows_is_still_an_error() -> None:
+    config: Any = Config()
+    with pytest.raises(AttributeError, match="colour"):
+        _ = config.colour
+    with pytest.raises(ValidationError):
+        config.colour = 1

@@ -1,5 +1,6 @@
-"""Depth is measured without recursion."""
+"""Depth is measured without recursion, and numbers are such that can be kept."""
 
+import math
 from typing import Any
 
 import pytest
@@ -35,3 +36,14 @@ def test_tool_data_may_be_as_deep_as_it_says() -> None:
     ToolUsed(tool_name="t", tool_data={"a": nested(MAX_DEPTH - 1)})
     with pytest.raises(ValueError, match="nested deeper than 32 levels"):
         ToolUsed(tool_name="t", tool_data={"a": nested(MAX_DEPTH)})
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 0, True, 1.5, -1e308])
+def test_tool_data_may_hold_what_can_be_kept(number: float) -> None:
+    assert ToolUsed(tool_name="t", tool_data={"a": [{"b": number}]}).tool_data == {"a": [{"b": number}]}
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400, math.nan, math.inf, -math.inf])
+def test_a_number_that_cannot_be_kept_is_an_error(number: float) -> None:
+    with pytest.raises(ValueError, match="whole ones have up to 64 bits, others are finite"):
+        ToolUsed(tool_name="t", tool_data={"a": [{"b": number}]})

@@ -74,6 +74,19 @@ async def test_the_first_key_closes_the_door_after_two_seconds(database: Databas
         await gate.organisation("127.0.0.1", LOCAL)
 
 
+async def test_a_revoked_key_is_refused_also_when_it_was_the_last(database: Database, ticks: Ticks) -> None:
+    gate = Gate(database, "", monotonic=ticks)
+    made = await keys.create(database, SystemClock(), "acme")
+    await keys.revoke(database, SystemClock(), made.key.id)
+    here = Headers({"host": "localhost", "authorization": f"Bearer {made.token}"})
+    for _ in range(2):
+        with pytest.raises(NotAuthorised, match="not valid here"):
+            await gate.organisation("127.0.0.1", here)
+    any_word = Headers({"host": "localhost", "authorization": "Bearer none"})
+    assert await gate.organisation("127.0.0.1", any_word) == "default"
+    assert await gate.organisation("127.0.0.1", LOCAL) == "default"
+
+
 async def test_guessing_does_not_fill_the_memory(
     database: Database, ticks: Ticks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

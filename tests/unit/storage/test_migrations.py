@@ -1,9 +1,11 @@
 """Schema and migrations agree."""
 
+import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Connection, create_engine
 
 from reflexio.storage import migrate, migrations
@@ -23,6 +25,25 @@ def test_a_new_database_is_what_migrating_an_empty_one_makes(tmp_path: Path) -> 
         return said | {tuple(row) for row in versions}
 
     assert tables(tmp_path / "new.db", migrate._make) == tables(tmp_path / "migrated.db", migrate._upgrade)
+
+
+FROZEN = {"0001": "1d6dc7eb799d465c"}
+"""What each migration makes, as a digest. It never changes: a database that somebody has was made by it."""
+
+
+@pytest.mark.parametrize("revision", migrate.REVISIONS)
+def test_a_migration_is_never_changed_but_followed_by_another(tmp_path: Path, revision: str) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'reflexio.db'}")
+    with engine.begin() as connection:
+        migrate._upgrade(connection, to=revision)
+        # Tables that SQLite makes by itself for a full-text index are not ours.
+        rows = connection.exec_driver_sql(
+            "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+            r" AND name NOT GLOB '*_fts_*' AND name NOT GLOB 'sqlite_*' ORDER BY name"
+        ).all()
+    engine.dispose()
+    said = "\n".join(f"{name}: {' '.join(sql.split())}" for name, sql in rows)
+    assert hashlib.sha256(said.encode()).hexdigest()[:16] == FROZEN[revision]
 
 
 def test_every_migration_is_listed_in_order() -> None:

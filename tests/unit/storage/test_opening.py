@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from reflexio.errors import StorageCorrupt, StorageNewer, StorageReadOnly
+from reflexio.errors import StorageCorrupt, StorageNewer, StorageReadOnly, StorageUnfinished
 from reflexio.models.paging import Page
 from reflexio.ports.storage import TimeRange
 from reflexio.storage.migrate import REVISIONS
@@ -135,7 +136,7 @@ def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
 def test_a_folder_without_write_permission(path: Path, unprivileged: Callable[[], None]) -> None:
     path.parent.chmod(0o555)
     unprivileged()
-    with pytest.raises(StorageReadOnly, match="choose another\nwith --data"):
+    with pytest.raises(StorageReadOnly, match="choose another with --data"):
         open_sqlite(path)
 
 
@@ -145,6 +146,33 @@ def test_a_file_without_write_permission(path: Path, unprivileged: Callable[[], 
     unprivileged()
     with pytest.raises(StorageReadOnly, match="write permission"):
         open_sqlite(path)
+
+
+def test_a_file_without_write_permission_in_a_folder_with_it(path: Path, unprivileged: Callable[[], None]) -> None:
+    make(path)
+    path.parent.chmod(0o777)
+    path.chmod(0o444)
+    unprivileged()
+    with pytest.raises(StorageReadOnly, match=r"reflexio.db' cannot be written; give this user write permission on it"):
+        open_sqlite(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "missing"),
+    [
+        ("ALTER TABLE interactions DROP COLUMN citations", "interactions.citations"),
+        ("DROP TABLE optimisation_events", "optimisation_events."),
+    ],
+)
+def test_a_database_of_an_unreleased_version_is_refused_and_left_alone(
+    path: Path, statement: str, missing: str
+) -> None:
+    make(path)
+    change(path, statement)
+    before = path.read_bytes()
+    with pytest.raises(StorageUnfinished, match=rf"never released \({re.escape(missing)}.*move the file away to start"):
+        open_sqlite(path)
+    assert path.read_bytes() == before
 
 
 def test_commits_are_durable_and_readers_do_not_block_writers(path: Path) -> None:

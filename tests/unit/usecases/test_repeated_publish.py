@@ -35,3 +35,14 @@ async def test_other_turns_under_the_same_key_are_refused(database: Database) ->
     await publish(database, store, SystemClock(), said("hello", at=1000), idempotency_key="once")
     with pytest.raises(Conflict, match="'once' was used for another request"):
         await publish(database, store, SystemClock(), said("good-bye", at=1000), idempotency_key="once")
+
+
+async def test_a_default_that_is_written_out_makes_no_other_request(database: Database) -> None:
+    store = database.of("default")
+    short = {"user_id": "amira", "interaction_data_list": [{"content": "hello"}]}
+    turn = {"content": "hello", "role": "User", "user_action": "none", "tools_used": [], "expert_content": ""}
+    long = {**short, "interaction_data_list": [turn], "session_id": None, "source": "", "force_extraction": False}
+    for each in (short, long):
+        wanted = PublishRequest.model_validate(each)
+        await publish(database, store, SystemClock(), wanted, idempotency_key="once")
+    assert await store.read(lambda tx: tx.interactions.count()) == 1

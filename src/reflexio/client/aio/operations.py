@@ -139,7 +139,7 @@ class OperationCalls(Calls):
         patience = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         try:
             async with self._http.stream("GET", url, headers=self.endpoint.headers, timeout=patience) as response:
-                if response.is_error:
+                if not response.is_success:
                     await response.aread()
                     raise answers.failure(Reply.of(response), url)
                 async for line in response.aiter_lines():

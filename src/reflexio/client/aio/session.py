@@ -16,20 +16,37 @@ class SessionClient:
     """
 
     def __init__(self, client: "AsyncReflexioClient", session_id: str) -> None:
-        if not session_id.strip():
-            raise ValueError("session_id must not be blank")
         self.client = client
-        self.session_id = session_id.strip()
+        self.session_id = (session_id or "").strip()
+        if not self.session_id:
+            raise ValueError("session_id must not be blank")
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.client, name)
-        if not callable(method) or "session_id" not in inspect.signature(method).parameters:
+        if not callable(method):
+            return method
+        signature = inspect.signature(method)
+        if "session_id" not in signature.parameters:
             return method
 
         @functools.wraps(method)
         def bound(*args: Any, **values: Any) -> Any:
-            if values.get("session_id", self.session_id) != self.session_id:
-                raise ValueError(f"this client is bound to session {self.session_id!r}")
-            return method(*args, **{**values, "session_id": self.session_id})
+            given = signature.bind_partial(*args, **values).arguments
+            if given.get("request") is not None:
+                given["request"] = self._with_session(given["request"])
+            given["session_id"] = self._own(given.get("session_id"))
+            return method(**given)
 
+        setattr(self, name, bound)  # found at once the next time
         return bound
+
+    def _with_session(self, request: Any) -> Any:
+        """A whole question is asked about this session only."""
+        if isinstance(request, dict):
+            return {**request, "session_id": self._own(request.get("session_id"))}
+        return request.model_copy(update={"session_id": self._own(request.session_id)})
+
+    def _own(self, named: str | None) -> str:
+        if named not in (None, self.session_id):
+            raise ValueError(f"this client is bound to session {self.session_id!r}")
+        return self.session_id

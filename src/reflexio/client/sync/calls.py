@@ -3,6 +3,7 @@
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -30,7 +31,7 @@ WAITED_SECONDS = 600.0
 
 def zoned(moment: datetime | None) -> datetime | None:
     """A time without a zone is the caller's local time."""
-    return moment.astimezone() if moment is not None and moment.tzinfo is None else moment
+    return moment.astimezone() if isinstance(moment, datetime) and moment.tzinfo is None else moment
 
 
 def _target(path: str, params: dict[str, Any] | None) -> str:
@@ -75,12 +76,10 @@ class Calls:
         self._sleep = time.sleep
         address = Address.of(self.endpoint.url) if transport is None else None
         self._plain = Plain(address) if address else None
-        self._http = httpx.Client(
-            transport=transport,
-            verify=self.endpoint.trust,
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=60),
-        )
+        self._transport = transport
+        self._full: httpx.Client | None = None
+        self._making = threading.Lock()
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +90,9 @@ class Calls:
     def close(self) -> None:
         """Finishes the background calls and closes the connection. Leaving the `with` block does the same."""
         self.flush()
-        self._http.close()
+        self._is_closed = True
+        if self._full is not None:
+            self._full.close()
         if self._plain is not None:
             self._plain.close()
 
@@ -111,16 +112,21 @@ class Calls:
         repeatable: bool = True,
         waited: bool = False,
     ) -> A:
-        url = f"{self.endpoint.url}{_target(path, params)}"
-        content = _content(body)
+        try:
+            url = f"{self.endpoint.url}{_target(path, params)}"
+            content = _content(body)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise errors.InvalidRequest(f"This cannot be sent: {error}") from error
         sent = {**self._headers, **(headers or {})}
         seconds = WAITED_SECONDS if waited else self._seconds
-        attempt = 0
+        attempt, until = 0, time.monotonic() + seconds
         while True:
             try:
                 return answers.read(self._send(method, url, sent, content, seconds), answer, url)
             except (errors.ReflexioError, httpx.TransportError) as error:
-                if attempt >= self._retries or not answers.may_repeat(error, repeatable=repeatable):
+                may_repeat = attempt < self._retries and answers.may_repeat(error, repeatable=repeatable)
+                # Who gave a timeout wants an end by then, not several of them.
+                if not may_repeat or time.monotonic() >= until:
                     if isinstance(error, httpx.TransportError):
                         raise errors.ServerUnreachable(
                             f"({type(error).__name__}: {error})", url=self.endpoint.url
@@ -130,12 +136,39 @@ class Calls:
                 attempt += 1
 
     def _send(self, method: str, url: str, headers: dict[str, str], content: bytes, seconds: float) -> Reply:
+        if self._is_closed:
+            raise errors.ClientClosed
         connect_seconds = min(seconds, CONNECT_SECONDS)
         if self._plain is not None:
             request = self._plain.address.request(method, url.removeprefix(self.endpoint.url), headers, content)
             return self._plain.send(request, seconds, connect_seconds)
         timeout = httpx.Timeout(seconds, connect=connect_seconds)
-        return Reply.of(self._http.request(method, url, content=content, headers=headers, timeout=timeout))
+        try:
+            return Reply.of(self._http.request(method, url, content=content, headers=headers, timeout=timeout))
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise errors.InvalidRequest(f"{url!r} cannot be called: {error}") from error
+
+    @property
+    def _http(self) -> httpx.Client:
+        """For https, proxies and streams. It is made when first needed: what it reads takes long and may be wrong."""
+        if self._is_closed:
+            raise errors.ClientClosed
+        with self._making:
+            if self._full is None:
+                self._full = self._made()
+            return self._full
+
+    def _made(self) -> httpx.Client:
+        try:
+            return httpx.Client(
+                transport=self._transport,
+                verify=self.endpoint.trust,
+                follow_redirects=False,
+                limits=httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=60),
+                trust_env=not self.endpoint.is_here,
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise errors.InvalidRequest(f"The proxy of the environment cannot be used: {error}") from error
 
     def _gently(self, call: Callable[[], A], answer: type[A]) -> A:
         """A call that an agent makes while it works: with `fail_open`, its failure is an empty answer."""

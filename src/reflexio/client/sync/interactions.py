@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from reflexio.client.answers import build
+from reflexio.client.answers import asked, build
 from reflexio.client.sync.calls import Calls, zoned
+from reflexio.client.twins import awaited
 from reflexio.models.identity import new_id
 from reflexio.models.interaction import (
     BulkDeleteResponse,
@@ -31,7 +32,7 @@ from reflexio.models.interaction import (
 )
 
 LEARNED = ("profiles", "agent_playbooks")
-"""Topics of the cache that learning changes."""
+"""Topics of the cache that learning changes, some time after it was asked for."""
 
 
 class InteractionCalls(Calls):
@@ -41,7 +42,6 @@ class InteractionCalls(Calls):
         self,
         user_id: str,
         interactions: Sequence[InteractionData | dict[str, Any]],
-        *,
         source: str = "",
         agent_version: str = "",
         session_id: str | None = None,
@@ -53,6 +53,7 @@ class InteractionCalls(Calls):
         retrieval_experiment_id: str | None = None,
         retrieval_experiment_arm: str | None = None,
         session_finished: bool = False,
+        *,
         idempotency_key: str | None = None,
     ) -> PublishResponse:
         """Stores turns of a conversation. When this returns they are on disk.
@@ -81,7 +82,7 @@ class InteractionCalls(Calls):
                     "session_finished": session_finished,
                 },
             )
-            return self._call(
+            done = self._call(
                 "POST",
                 "/api/publish_interaction",
                 PublishResponse,
@@ -90,10 +91,11 @@ class InteractionCalls(Calls):
                 headers={"Idempotency-Key": key},
                 waited=wait_for_response,
             )
+            return done.model_copy(update={"endpoint_url": self.endpoint.url})
 
-        self._cache.forget(*LEARNED)
+        self._cache.doubt(*LEARNED)
         answer = self._gently(call, PublishResponse)
-        self._cache.forget(*LEARNED)
+        self._cache.doubt(*LEARNED)
         return answer
 
     def finalize_session(self, user_id: str, session_id: str) -> FinalizeSessionResponse:
@@ -103,9 +105,13 @@ class InteractionCalls(Calls):
             wanted = build(FinalizeSessionRequest, {"user_id": user_id, "session_id": session_id})
             return self._call("POST", "/api/finalize_session", FinalizeSessionResponse, wanted)
 
+        self._cache.doubt(*LEARNED)
         answer = self._gently(call, FinalizeSessionResponse)
-        self._cache.forget(*LEARNED)
+        self._cache.doubt(*LEARNED)
         return answer
+
+    publish_interaction_async = awaited(publish_interaction)
+    finalize_session_async = awaited(finalize_session)
 
     def get_learning_status(self, request_id: str) -> str:
         """How far learning from a publish has come: pending, processing, done, failed or not_tracked."""
@@ -115,18 +121,24 @@ class InteractionCalls(Calls):
 
     def get_interactions(
         self,
-        user_id: str,
+        user_id: str | GetInteractionsRequest | dict[str, Any] | None = None,
         *,
         start_time: datetime | None = None,
         end_time: datetime | None = None,
         top_k: int | None = None,
         cursor: str | None = None,
+        request: GetInteractionsRequest | dict[str, Any] | None = None,
     ) -> GetInteractionsResponse:
-        """A user's turns, newest first. `next_cursor` of the answer leads to the page after it."""
+        """A user's turns, newest first. `next_cursor` of the answer leads to the page after it.
+
+        A whole `request` may stand in the place of all else, also as the first argument.
+        """
+        whole = user_id if isinstance(user_id, GetInteractionsRequest | dict) else request
 
         def call() -> GetInteractionsResponse:
-            asked = build(
+            wanted = asked(
                 GetInteractionsRequest,
+                whole,
                 {
                     "user_id": user_id,
                     "start_time": zoned(start_time),
@@ -135,7 +147,7 @@ class InteractionCalls(Calls):
                     "cursor": cursor,
                 },
             )
-            return self._call("POST", "/api/get_interactions", GetInteractionsResponse, asked)
+            return self._call("POST", "/api/get_interactions", GetInteractionsResponse, wanted)
 
         return self._gently(call, GetInteractionsResponse)
 
@@ -150,6 +162,7 @@ class InteractionCalls(Calls):
 
     def get_requests(
         self,
+        request: GetRequestsRequest | dict[str, Any] | None = None,
         *,
         user_id: str | None = None,
         request_id: str | None = None,
@@ -161,11 +174,15 @@ class InteractionCalls(Calls):
         offset: int | None = None,
         cursor: str | None = None,
     ) -> GetRequestsResponse:
-        """Publishes with their turns, grouped by session, newest first."""
+        """Publishes with their turns, grouped by session, newest first.
+
+        A whole `request` may stand in the place of all else.
+        """
 
         def call() -> GetRequestsResponse:
-            asked = build(
+            wanted = asked(
                 GetRequestsRequest,
+                request,
                 {
                     "user_id": user_id,
                     "request_id": request_id,
@@ -178,7 +195,7 @@ class InteractionCalls(Calls):
                     "cursor": cursor,
                 },
             )
-            return self._call("POST", "/api/get_requests", GetRequestsResponse, asked)
+            return self._call("POST", "/api/get_requests", GetRequestsResponse, wanted)
 
         return self._gently(call, GetRequestsResponse)
 

@@ -138,7 +138,7 @@ class OperationCalls(Calls):
         patience = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         try:
             with self._http.stream("GET", url, headers=self.endpoint.headers, timeout=patience) as response:
-                if response.is_error:
+                if not response.is_success:
                     response.read()
                     raise answers.failure(Reply.of(response), url)
                 for line in response.iter_lines():

@@ -16,17 +16,13 @@ class SettingCalls(Calls):
 
     def set_config(self, config: Config | dict[str, Any]) -> SetConfigResponse:
         """Stores settings. What is not named keeps its value; None or [] clears it."""
-        return self.update_config(
-            config
-            if isinstance(config, dict)
-            else config.model_dump(mode="json", exclude_unset=True, context={"reveal": True})
-        )
+        return self.update_config(plain(config))
 
-    def update_config(self, changes: dict[str, Any]) -> SetConfigResponse:
+    def update_config(self, partial: dict[str, Any]) -> SetConfigResponse:
         """Stores the named settings and leaves all others as they are."""
-        if not isinstance(changes, dict):
+        if not isinstance(partial, dict):
             raise TypeError("update_config takes a dict of settings; set_config takes a Config")
-        return self._call("POST", "/api/set_config", SetConfigResponse, plain(changes))
+        return self._call("POST", "/api/set_config", SetConfigResponse, plain(partial))
 
     def whoami(self) -> WhoamiResponse:
         """Which organisation this client's key speaks for, and where its data is."""
@@ -44,5 +40,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", exclude_unset=True, context={"reveal": True})
+        # Without warnings: dicts that were put into a list of settings are read by the server.
+        return value.model_dump(mode="json", exclude_unset=True, context={"reveal": True}, warnings=False)
     return value

@@ -17,6 +17,7 @@ async def root() -> dict[str, str]:
 
 @router.get("/health")
 @router.get("/health/live", operation_id="live")
+@router.get("/healthz", operation_id="healthz")
 async def health() -> dict[str, str]:
     """`{"status": "ok"}` while the process runs. Touches no database."""
     return {"status": "ok"}

@@ -35,6 +35,18 @@ from reflexio.usecases import publish as publishing
 router = APIRouter(prefix="/api", tags=["interactions"], route_class=JsonRoute)
 
 
+FLAGS = {
+    "": False,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+}
+
 # Read by hand from the request, so that the busiest route stays a plain one.
 PUBLISH_PARAMETERS: list[dict[str, Any]] = [
     {
@@ -71,10 +83,17 @@ async def publish_interaction(request: Request, wanted: PublishRequest) -> Publi
             parts.database, mine, parts.clock, wanted, idempotency_key=key, default_version=version
         )
 
-    if request.query_params.get("wait_for_response", "").lower() not in ("true", "1") or wanted.evaluation_only:
+    if not _is_awaited(request) or wanted.evaluation_only:
         return await stored()
     with parts.classroom.attended(mine.org_id, wanted.user_id):
         return await parts.classroom.learn_now(mine, wanted.user_id, await stored())
+
+
+def _is_awaited(request: Request) -> bool:
+    given = request.query_params.get("wait_for_response", "")
+    if given.lower() not in FLAGS:
+        raise InvalidRequest(f"wait_for_response is true or false, not {given[:50]!r}.")
+    return FLAGS[given.lower()]
 
 
 @router.get("/learning_status", response_model_exclude_none=True)
