@@ -6,19 +6,31 @@ spread of the scores is the unit. For vectors it is the tail of the similarities
 that neither the range of an embedder's scores nor the number of rows matters. In long conversations words
 are the stronger evidence, among a few one-sentence memories the vectors are, and nobody has to say which.
 
-The vectors' evidence is weighed by what is known about it for this query: the embedder's grade in the exam,
-how much of the query the best row by words leaves open, and whether the two agree where the words are sure.
+How much the vectors count is decided anew for every query: by the embedder's grade in the exam, by whether it
+tells the searched rows apart, by how much of the query the words leave open, and by whether the words see
+anything in the rows that the vectors put first. A row that stands out as chance cannot explain is always heard.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import erfc, log, pi, sqrt
+from heapq import nlargest
+from math import erfc, exp, log, pi, sqrt
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 # Even an embedder that failed the exam may break a tie between rows that the words hold equal.
-LEAST_WEIGHT = 0.15
-# The rows that the words put first, by which the agreement of the two is judged.
-SUREST = 3
+LEAST_WEIGHT = 0.1
+# An embedder that cannot read a language, or rows made after one pattern, finds all of them near and hardly
+# different. Below this share of difference in what they have in common it is believed less, and soon not at all.
+TOLD_APART = 0.3
+# The nearest rows, by which it is judged whether the words see what the vectors see.
+NEAREST = 3
+# Where the words see less in these than this share of what they see in their own best row, the two contradict.
+VOUCHED = 0.7
+# A best row by words that holds less of the query than this found it by chance, as in a long or chatty query.
+LITTLE, MOST_WEIGHT = 0.3, 2.0
+# Nats by which the nearest row stands before the next, by chance: exponential, so that one query in fifty has more.
+CHANCE_LEAD = 4.0
 _ROOT_OF_TWO = sqrt(2)
 
 
@@ -67,6 +79,8 @@ class Hit(NamedTuple):
     def why(self) -> str:
         """For people: `words 7.1 (rank 1) + vectors 3.2 (cosine 0.61)`."""
         words = f"words {self.words_evidence:.1f} (rank {self.words_rank})" if self.words_rank else "no words"
+        if self.vector_score is None and self.vector_evidence:
+            return f"{words} + {self.vector_evidence:.1f} as an average row (no vector)"
         if self.vector_score is None:
             return f"{words}, no vector"
         return f"{words} + vectors {self.vector_evidence:.1f} (cosine {self.vector_score:.2f})"
@@ -80,14 +94,15 @@ class Fused:
     vector_weight: float
 
 
-def fuse(words: ByWords, vectors: ByVectors, *, trust: float = 1.0) -> Fused:
+def fuse(words: ByWords, vectors: ByVectors, *, trust: float = 1.0, strangers: float | None = None) -> Fused:
     """Rank all rows of both by the sum of their evidence; equals by cosine, then by age.
 
-    `trust` is the embedder's grade in the exam. Either side may be empty: then the other decides alone.
+    `trust` is the embedder's grade in the exam and `strangers` the mean cosine of unrelated sentences there,
+    None while it is unknown. Either side may be empty: then the other decides alone.
     """
     cosine = dict(zip(vectors.ids, vectors.scores, strict=True))
     standing = _Standing(vectors.mean, vectors.spread)
-    weight = _weight(words, cosine, standing, trust) if cosine else 0.0
+    weight = _weight(words, cosine, standing, trust, strangers) if cosine else 0.0
     rank = {row: (place, score) for place, (row, score) in enumerate(zip(words.ids, words.scores, strict=True), 1)}
     unit = max(1.0, words.spread)
     hits = []
@@ -111,26 +126,55 @@ class _Standing:
         return 0.0 if cosine is None or self.spread <= 1e-6 else (cosine - self.mean) / self.spread
 
 
-def _weight(words: ByWords, cosine: dict[int, float], standing: _Standing, trust: float) -> float:
-    grade = LEAST_WEIGHT + (1 - LEAST_WEIGHT) * min(1.0, max(0.0, trust))
+def _weight(
+    words: ByWords, cosine: dict[int, float], standing: _Standing, trust: float, strangers: float | None
+) -> float:
+    nearest = [(row, standing.of(near)) for row, near in nlargest(NEAREST, cosine.items(), key=itemgetter(1))]
+    passed = min(1.0, max(0.0, trust))
+    examined = LEAST_WEIGHT + (1 - LEAST_WEIGHT) * passed
+    lead = _lead(words, nearest)
+    grade = max(examined * _told_apart(standing, strangers), lead)
     if not len(words.ids):
         return grade
     covered = min(1.0, max(0.0, words.coverage[0]))
-    doubt = covered * (1 - _agreement(words, cosine, standing))
     # A row that holds nearly all of the query leaves nothing to guess. To the fourth power, because one that
     # holds half of it leaves nearly everything to guess.
-    return grade * (1 - covered**4) * (1 - doubt)
+    left_open = (1 - covered**4) * (1 + (_little(covered) - 1) * passed)
+    contradicted = 2.5 * covered * max(0.0, VOUCHED - _vouched(words, nearest))
+    return grade * max(left_open * max(0.0, 1 - contradicted), lead / 2)
 
 
-def _agreement(words: ByWords, cosine: dict[int, float], standing: _Standing) -> float:
-    """Where, between average (0) and nearest (1), the vectors see the rows that the words are surest of."""
-    nearest = standing.of(max(cosine.values()))
-    surest = list(zip(words.ids, words.scores, strict=True))[:SUREST]
-    total = sum(score for _, score in surest)
-    if nearest <= 0 or total <= 0:
+def _lead(words: ByWords, nearest: list[tuple[int, float]]) -> float:
+    """How sure it is, from 0 to 1, that the nearest row is not there by chance, nor for its words."""
+    if len(nearest) < 2:
         return 0.0
-    seen = sum(score * standing.of(cosine.get(row)) for row, score in surest) / total
-    return min(1.0, max(0.0, seen / nearest))
+    (first, high), (_, next_high) = nearest[:2]
+    beyond = _surprise(high) - _surprise(next_high) - CHANCE_LEAD
+    if beyond <= 0:
+        return 0.0
+    held = dict(zip(words.ids, words.coverage, strict=True)).get(first, 0.0)
+    return (1 - exp(-beyond)) * (1 - min(1.0, max(0.0, held)))
+
+
+def _told_apart(standing: _Standing, strangers: float | None) -> float:
+    """From 1, the rows differ for the embedder, to 0, all are the same to it."""
+    common = 0.0 if strangers is None else standing.mean - strangers
+    if standing.spread >= TOLD_APART * common:
+        return 1.0
+    return (standing.spread / (TOLD_APART * common)) ** 4
+
+
+def _little(covered: float) -> float:
+    """How many times more the vectors count because the words found next to nothing of the query."""
+    return min(MOST_WEIGHT, (LITTLE / covered) ** 0.25) if 0 < covered < LITTLE else 1.0
+
+
+def _vouched(words: ByWords, nearest: list[tuple[int, float]]) -> float:
+    """What the words see in the nearest rows, as a share of what they see in their best."""
+    scores = dict(zip(words.ids, words.scores, strict=True))
+    seen = [(max(0.0, high), scores.get(row, 0.0)) for row, high in nearest]
+    total = sum(high for high, _ in seen) * words.scores[0]
+    return min(1.0, sum(high * score for high, score in seen) / total) if total > 0 else 0.0
 
 
 def _surprise(standing: float) -> float:
