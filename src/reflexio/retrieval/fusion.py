@@ -13,16 +13,15 @@ anything in the rows that the vectors put first. A row that stands out as chance
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from math import erfc, exp, log, pi, sqrt
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
 # Even an embedder that failed the exam may break a tie between rows that the words hold equal.
-LEAST_WEIGHT = 0.1
+LEAST_WEIGHT = 0.05
 # An embedder that cannot read a language, or rows made after one pattern, finds all of them near and hardly
 # different. Below this share of difference in what they have in common it is believed less, and soon not at all.
-TOLD_APART = 0.3
+TOLD_APART = 0.28
 # The nearest rows, by which it is judged whether the words see what the vectors see.
 NEAREST = 3
 # Where the words see less in these than this share of what they see in their own best row, the two contradict.
@@ -102,18 +101,24 @@ def fuse(words: ByWords, vectors: ByVectors, *, trust: float = 1.0, strangers: f
     """
     cosine = dict(zip(vectors.ids, vectors.scores, strict=True))
     standing = _Standing(vectors.mean, vectors.spread)
-    weight = _weight(words, cosine, standing, trust, strangers) if cosine else 0.0
     rank = {row: (place, score) for place, (row, score) in enumerate(zip(words.ids, words.scores, strict=True), 1)}
+    weight = 0.0
+    if cosine:
+        best = sorted(cosine.items(), key=itemgetter(1), reverse=True)[:NEAREST]
+        nearest = [_Near(standing.of(near), *rank.get(row, (None, 0.0))) for row, near in best]
+        weight = _weight(words, nearest, standing, trust, strangers)
     unit = max(1.0, words.spread)
-    hits = []
+    placed = []
     for row in rank.keys() | cosine.keys():
         place, score = rank.get(row, (None, 0.0))
         near = cosine.get(row)
         by_words = score / unit
         by_vector = weight * _surprise(standing.of(near))
-        hits.append(Hit(row, by_words + by_vector, place, score, by_words, near, by_vector))
-    hits.sort(key=lambda hit: (-hit.score, -(-2.0 if hit.vector_score is None else hit.vector_score), hit.id))
-    return Fused(tuple(hits), weight)
+        total = by_words + by_vector
+        hit = Hit(row, total, place, score, by_words, near, by_vector)
+        placed.append((-total, 2.0 if near is None else -near, row, hit))
+    placed.sort()
+    return Fused(tuple([each[3] for each in placed]), weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +131,20 @@ class _Standing:
         return 0.0 if cosine is None or self.spread <= 1e-6 else (cosine - self.mean) / self.spread
 
 
+class _Near(NamedTuple):
+    """One of the nearest rows: how it stands, and its rank and score by words."""
+
+    high: float
+    words_rank: int | None
+    words_score: float
+
+
 def _weight(
-    words: ByWords, cosine: dict[int, float], standing: _Standing, trust: float, strangers: float | None
+    words: ByWords, nearest: Sequence[_Near], standing: _Standing, trust: float, strangers: float | None
 ) -> float:
-    nearest = [(row, standing.of(near)) for row, near in nlargest(NEAREST, cosine.items(), key=itemgetter(1))]
     passed = min(1.0, max(0.0, trust))
-    examined = LEAST_WEIGHT + (1 - LEAST_WEIGHT) * passed
     lead = _lead(words, nearest)
+    examined = LEAST_WEIGHT + (1 - LEAST_WEIGHT) * passed
     grade = max(examined * _told_apart(standing, strangers), lead)
     if not len(words.ids):
         return grade
@@ -144,16 +156,14 @@ def _weight(
     return grade * max(left_open * max(0.0, 1 - contradicted), lead / 2)
 
 
-def _lead(words: ByWords, nearest: list[tuple[int, float]]) -> float:
+def _lead(words: ByWords, nearest: Sequence[_Near]) -> float:
     """How sure it is, from 0 to 1, that the nearest row is not there by chance, nor for its words."""
     if len(nearest) < 2:
         return 0.0
-    (first, high), (_, next_high) = nearest[:2]
-    beyond = _surprise(high) - _surprise(next_high) - CHANCE_LEAD
-    if beyond <= 0:
-        return 0.0
-    held = dict(zip(words.ids, words.coverage, strict=True)).get(first, 0.0)
-    return (1 - exp(-beyond)) * (1 - min(1.0, max(0.0, held)))
+    first, second = nearest[:2]
+    beyond = _surprise(first.high) - _surprise(second.high) - CHANCE_LEAD
+    held = words.coverage[first.words_rank - 1] if first.words_rank else 0.0
+    return (1 - exp(-beyond)) * (1 - min(1.0, max(0.0, held))) if beyond > 0 else 0.0
 
 
 def _told_apart(standing: _Standing, strangers: float | None) -> float:
@@ -161,7 +171,7 @@ def _told_apart(standing: _Standing, strangers: float | None) -> float:
     common = 0.0 if strangers is None else standing.mean - strangers
     if standing.spread >= TOLD_APART * common:
         return 1.0
-    return (standing.spread / (TOLD_APART * common)) ** 4
+    return (standing.spread / (TOLD_APART * common)) ** 6
 
 
 def _little(covered: float) -> float:
@@ -169,12 +179,11 @@ def _little(covered: float) -> float:
     return min(MOST_WEIGHT, (LITTLE / covered) ** 0.25) if 0 < covered < LITTLE else 1.0
 
 
-def _vouched(words: ByWords, nearest: list[tuple[int, float]]) -> float:
+def _vouched(words: ByWords, nearest: Sequence[_Near]) -> float:
     """What the words see in the nearest rows, as a share of what they see in their best."""
-    scores = dict(zip(words.ids, words.scores, strict=True))
-    seen = [(max(0.0, high), scores.get(row, 0.0)) for row, high in nearest]
-    total = sum(high for high, _ in seen) * words.scores[0]
-    return min(1.0, sum(high * score for high, score in seen) / total) if total > 0 else 0.0
+    total = sum(max(0.0, near.high) for near in nearest) * words.scores[0]
+    seen = sum(max(0.0, near.high) * near.words_score for near in nearest)
+    return min(1.0, seen / total) if total > 0 else 0.0
 
 
 def _surprise(standing: float) -> float:
