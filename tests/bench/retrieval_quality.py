@@ -1,7 +1,8 @@
 """How often the right rows are found: by words, by vectors, by rank fusion and by ours, on the shared sets.
 
-`python -m tests.bench.retrieval_quality` measures the sets of the quality table with the default embedder and
-with two poor ones; `… further` measures the further sets too, which takes some minutes of embedding.
+The product's own `search` answers, with its pool; only the rows lie in a database of their own.
+`python -m tests.bench.retrieval_quality` measures the sets of the quality table and fifteen languages with the
+default embedder and with two poor ones; `… further` the further sets too, which takes some minutes of embedding.
 """
 
 import asyncio
@@ -15,14 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, create_engine
 
+from reflexio.models.search import SearchMode
+from reflexio.ports.storage import Matched, QueryVector
 from reflexio.providers.embedding.local import LocalEmbedder
-from reflexio.retrieval.exam import QUESTIONS, graded
-from reflexio.retrieval.fusion import ByVectors, ByWords, fuse
+from reflexio.retrieval.exam import QUESTIONS, Grade, graded
+from reflexio.retrieval.search import LEAST_POOL, search
+from reflexio.retrieval.search import Question as Asked
 from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.vectors import VectorIndex
 from reflexio.storage.search.words import Row, Words
 from tests.bench.report import Figure
-from tests.bench.retrieval_sets import DATA, FURTHER, REQUIRED, Question, Shelf
+from tests.bench.retrieval_sets import DATA, FURTHER, LANGUAGES, REQUIRED, Question, Shelf
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
@@ -34,8 +38,9 @@ AT_LEAST = {
     "HumanEval lessons": (0.93, 0.97),
 }
 METHODS = ("words", "vectors", "rank fusion", "ours")
+MODES = {"words": SearchMode.FTS, "vectors": SearchMode.VECTOR, "ours": SearchMode.HYBRID}
 WORDS = Words("bench")
-POOL = 100
+DEEPEST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +59,19 @@ class Quality:
 
 
 def measure(*, further: bool = False) -> list[Quality]:
-    """The table, printed as it grows; empty where the data is not."""
+    """The table, printed as it grows; without the sets of the shared data where that is not."""
     if not DATA.exists():
-        print("retrieval quality: skipped, the shared data is not here")
-        return []
-    sets = {name: list(make()) for name, make in (REQUIRED | (FURTHER if further else {})).items()}
+        print("retrieval quality: the shared data is not here, languages only")
+    shared = REQUIRED | (FURTHER if further else {}) if DATA.exists() else {}
+    sets = {name: list(make()) for name, make in (shared | LANGUAGES).items()}
     exam = [sentence for question in QUESTIONS for sentence in question]
     print(f"{'set':20} {'embedder':8} " + " ".join(f"{head:12}" for head in [*METHODS, "at least"]))
     table = []
     for embedder, embed in (("local", _local(sets)), ("letters", _letters), ("chance", _chance)):
-        trust = graded(embed(exam)).trust
-        print(f"{embedder}: grade {trust:.2f} in the exam")
+        grade = graded(embed(exam))
+        print(f"{embedder}: grade {grade.trust:.2f} in the exam")
         for name, shelves in sets.items():
-            table.append(Quality(name, embedder, _recall(name, shelves, embed, trust)))
+            table.append(Quality(name, embedder, _recall(name, shelves, embed, grade)))
             print(table[-1], flush=True)
     return table
 
@@ -75,7 +80,7 @@ def figures() -> list[Figure]:
     """What is required of the default embedder, beside the single methods."""
     found = []
     for row in measure():
-        if row.embedder != "local":
+        if row.embedder != "local" or row.name not in AT_LEAST:
             continue
         for place, wanted in enumerate(AT_LEAST[row.name]):
             others = ", ".join(f"{method} {row.recall[method][place]:.3f}" for method in METHODS[:-1])
@@ -87,43 +92,49 @@ def figures() -> list[Figure]:
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """A shelf that is indexed; its rows have the ids from `first`."""
+    """A shelf that is indexed, as the product asks it; its rows have the ids from `first`."""
 
     tx: Connection
     scope: Scope
     index: VectorIndex
-    first: int
-    trust: float
 
     @classmethod
-    def of(cls, tx: Connection, shelf: Shelf, first: int, *, embed: Embed, trust: float) -> "_Searched":
+    def of(cls, tx: Connection, shelf: Shelf, first: int, embed: Embed) -> "_Searched":
         scope = Scope.of("bench", "row", str(first))
         ids = range(first, first + len(shelf.rows))
         WORDS.put(tx, [Row(row, scope, text) for row, text in zip(ids, shelf.rows, strict=True)])
         vectors = embed(shelf.rows)
         index = VectorIndex(vectors.shape[1])
         index.add(ids, [str(first)] * len(ids), vectors)
-        return cls(tx, scope, index, first, trust)
+        return cls(tx, scope, index)
 
-    def rankings(self, query: str, target: Vectors) -> dict[str, list[int]]:
-        words = WORDS.match(self.tx, self.scope, query, POOL)
-        near = self.index.nearest(target, POOL)
-        named = self.index.nearest(target, POOL, within=words.ids)
-        cosine = dict(zip(near.ids.tolist(), near.scores.tolist(), strict=True))
-        cosine |= dict(zip(named.ids.tolist(), named.scores.tolist(), strict=True))
-        fused = fuse(
-            ByWords(words.ids.tolist(), words.scores.tolist(), words.coverage.tolist(), words.spread),
-            ByVectors(list(cosine), list(cosine.values()), near.mean, near.spread),
-            trust=self.trust,
-        )
-        single = {"words": words.ids.tolist(), "vectors": near.ids.tolist()}
-        return single | {
-            "rank fusion": _rank_fusion(*single.values()),
-            "ours": [hit.id for hit in fused.hits],
-        }
+    def by_words(self, query: str, limit: int) -> Matched:
+        found = WORDS.match(self.tx, self.scope, query, limit)
+        scores, held = tuple(found.scores.tolist()), tuple(found.coverage.tolist())
+        return Matched(tuple(found.ids.tolist()), scores, held, spread=found.spread)
+
+    def by_vector(self, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        near = self.index.nearest(query.numbers, limit)
+        cosine = dict(near.pairs) | dict(self.index.nearest(query.numbers, len(also), within=also).pairs)
+        return Matched(tuple(cosine), tuple(cosine.values()), mean=near.mean, spread=near.spread)
+
+    def rankings(self, query: str, target: Vectors, grade: Grade) -> dict[str, list[int]]:
+        vector = QueryVector("bench", tuple(target.tolist()))
+        found = {}
+        for method, mode in MODES.items():
+            asked = Asked(query, vector, mode, top_k=DEEPEST, grade=grade)
+            found[method] = [hit.id for hit in search(self, asked).hits]
+        return found | {"rank fusion": self._rank_fusion(query, vector)}
+
+    def _rank_fusion(self, query: str, vector: QueryVector) -> list[int]:
+        sums: dict[int, float] = {}
+        for ranking in (self.by_words(query, LEAST_POOL).ids, self.by_vector(vector, LEAST_POOL).ids):
+            for place, row in enumerate(ranking, 1):
+                sums[row] = sums.get(row, 0.0) + 1 / (60 + place)
+        return sorted(sums, key=lambda row: (-sums[row], row))
 
 
-def _recall(name: str, shelves: list[Shelf], embed: Embed, trust: float) -> dict[str, tuple[float, ...]]:
+def _recall(name: str, shelves: list[Shelf], embed: Embed, grade: Grade) -> dict[str, tuple[float, ...]]:
     depths = (10,) if name.startswith("LoCoMo") else (1, 5)
     found: dict[str, list[list[float]]] = {method: [] for method in METHODS}
     engine = create_engine("sqlite://")
@@ -131,22 +142,14 @@ def _recall(name: str, shelves: list[Shelf], embed: Embed, trust: float) -> dict
         WORDS.create(tx)
         first = 1
         for shelf in shelves:
-            searched = _Searched.of(tx, shelf, first, embed=embed, trust=trust)
+            searched = _Searched.of(tx, shelf, first, embed)
             asked = embed([question.text for question in shelf.questions])
             for question, target in zip(shelf.questions, asked, strict=True):
-                for method, ids in searched.rankings(question.text, target).items():
+                for method, ids in searched.rankings(question.text, target, grade).items():
                     found[method].append([_share(question, ids[:depth], first) for depth in depths])
             first += len(shelf.rows)
     engine.dispose()
     return {method: tuple(np.mean(shares, axis=0).tolist()) for method, shares in found.items()}
-
-
-def _rank_fusion(*rankings: list[int]) -> list[int]:
-    sums: dict[int, float] = {}
-    for ranking in rankings:
-        for place, row in enumerate(ranking, 1):
-            sums[row] = sums.get(row, 0.0) + 1 / (60 + place)
-    return sorted(sums, key=lambda row: (-sums[row], row))
 
 
 def _share(question: Question, ids: list[int], first: int) -> float:

@@ -14,6 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tests.bench.retrieval_languages import MEMORIES
+
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
@@ -42,6 +44,24 @@ def locomo_turns() -> Iterator[Shelf]:
             rows,
             [(q["question"], [{place[e]} for e in _once(q["evidence"], place)]) for q in told["questions"]],
         )
+
+
+def locomo_bare() -> Iterator[Shelf]:
+    """The same turns without their speakers: the name in a question points nowhere."""
+    for told, shelf in zip(lines("retrieval/locomo.jsonl"), locomo_turns(), strict=True):
+        yield Shelf(tuple(turn["text"] for turn in told["turns"]), shelf.questions)
+
+
+def languages() -> Iterator[Shelf]:
+    """A shelf for each language: a question is to find its memory."""
+    for pairs in MEMORIES.values():
+        yield _shelf([memory for memory, _ in pairs], [(asked, [{row}]) for row, (_, asked) in enumerate(pairs)])
+
+
+def languages_together() -> Iterator[Shelf]:
+    """The memories of all languages on one shelf."""
+    pairs = [pair for own in MEMORIES.values() for pair in own]
+    yield _shelf([memory for memory, _ in pairs], [(asked, [{row}]) for row, (_, asked) in enumerate(pairs)])
 
 
 def locomo_observations() -> Iterator[Shelf]:
@@ -170,7 +190,12 @@ REQUIRED: dict[str, Callable[[], Iterator[Shelf]]] = {
     "PrefEval": prefeval,
     "HumanEval lessons": humaneval,
 }
+LANGUAGES: dict[str, Callable[[], Iterator[Shelf]]] = {
+    "languages apart": languages,
+    "languages together": languages_together,
+}
 FURTHER: dict[str, Callable[[], Iterator[Shelf]]] = {
+    "LoCoMo bare turns": locomo_bare,
     "banking77": lambda: intents("banking77"),
     "clinc150": lambda: intents("clinc150"),
     "insurance": lambda: intents("insurance"),

@@ -13,17 +13,20 @@ log = logging.getLogger("reflexio.search")
 
 PATIENCE = 3.0
 """Seconds that a search waits for its query's vector."""
+EXAM_AGAIN = 30.0
+"""Seconds after which an exam that failed is tried again, beside the next query."""
 START = 4_000
 """Characters of a query that are embedded; models read no further."""
 
 
 class Meaning:
-    """The embedder in use. It is examined once, beside its first query, and trusted until then."""
+    """The embedder in use. It is examined beside its first query and trusted until then."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
         self.grade = UNEXAMINED
         self._exam: asyncio.Task[Grade] | None = None
+        self._next_exam = 0.0
 
     async def of(self, text: str, mode: SearchMode) -> QueryVector | None:
         """The query as numbers, or None when words must do."""
@@ -38,18 +41,20 @@ class Meaning:
         except TimeoutError:
             log.warning("searching by words alone: the embedder did not answer within %g s", PATIENCE)
             return None
-        self._examine_once()
+        self._examine_when_due()
         return QueryVector(self.embedder.name, tuple(vectors[0].tolist()))
 
-    def _examine_once(self) -> None:
-        if self._exam is None:
-            self._exam = asyncio.get_running_loop().create_task(examine(self.embedder))
+    def _examine_when_due(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._exam is None and loop.time() >= self._next_exam:
+            self._exam = loop.create_task(examine(self.embedder))
             self._exam.add_done_callback(self._graded)
 
     def _graded(self, exam: "asyncio.Task[Grade]") -> None:
         if exam.cancelled():
             return
         if error := exam.exception():
-            log.warning("the embedder could not be examined and is trusted: %s", error)
+            log.warning("the embedder could not be examined and is trusted until it can: %s", error)
+            self._exam, self._next_exam = None, exam.get_loop().time() + EXAM_AGAIN
         else:
             self.grade = exam.result()

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from reflexio.models.search import SearchMode
 from reflexio.ports.storage import Matched, QueryVector
+from reflexio.retrieval.exam import UNEXAMINED, Grade
 from reflexio.retrieval.fusion import ByVectors, ByWords, Hit, fuse
 
 LEAST_POOL, POOL = 50, 4
@@ -22,14 +23,14 @@ class Arms(Protocol):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked. `vector` is None when meaning cannot or shall not count; `trust` is the embedder's grade."""
+    """What is asked. `vector` is None when meaning cannot or shall not count; `grade` is the embedder's."""
 
     text: str
     vector: QueryVector | None
     mode: SearchMode = SearchMode.HYBRID
     top_k: int = 10
     threshold: float | None = None
-    trust: float = 1.0
+    grade: Grade = UNEXAMINED
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def search(arms: Arms, question: Question) -> Found:
     fused = fuse(
         ByWords(words.ids, words.scores, words.coverage, words.spread),
         ByVectors(vectors.ids, vectors.scores, vectors.mean, vectors.spread),
-        trust=question.trust,
+        trust=question.grade.trust,
+        strangers=None if question.grade is UNEXAMINED else question.grade.mean,
     )
     near = [hit for hit in fused.hits if _near(hit, question.threshold)]
     return Found(tuple(near[: question.top_k]), vectors.complete)

@@ -22,6 +22,7 @@ from reflexio.models.search import (
 )
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, Matched, QueryVector, Store, TurnFilter, Tx
+from reflexio.retrieval.exam import Grade
 from reflexio.retrieval.fusion import Hit
 from reflexio.retrieval.meaning import Meaning
 from reflexio.retrieval.search import Found, Question, search
@@ -87,14 +88,14 @@ def _loaded(found: Found, load: Any) -> Answer:
     return Answer(tuple(rows[hit.id] for hit in hits), hits, found.complete)
 
 
-def _question(asked: Any, vector: QueryVector | None, trust: float) -> Question:
-    return Question(asked.query or "", vector, asked.search_mode, asked.top_k or 10, asked.threshold, trust)
+def _question(asked: Any, vector: QueryVector | None, grade: Grade) -> Question:
+    return Question(asked.query or "", vector, asked.search_mode, asked.top_k or 10, asked.threshold, grade)
 
 
 async def learnings(store: Store, meaning: Meaning, where: LearningFilter, asked: Any) -> tuple[Answer, str]:
     """The answer, and the mode that was really used."""
     vector = await meaning.of(asked.query or "", asked.search_mode)
-    question = _question(asked, vector, meaning.grade.trust)
+    question = _question(asked, vector, meaning.grade)
     return await store.read(lambda tx: look_up(tx, where, question)), effective(asked, vector)
 
 
@@ -153,7 +154,7 @@ def _implied(wanted: Sequence[Status]) -> tuple[PlaybookStatus, ...] | None:
 
 async def interactions(store: Store, meaning: Meaning, asked: SearchInteractionsRequest) -> tuple[Answer, str]:
     vector = await meaning.of(asked.query or "", asked.search_mode)
-    question = _question(asked, vector, meaning.grade.trust)
+    question = _question(asked, vector, meaning.grade)
 
     def look(tx: Tx) -> Answer:
         where = TurnFilter(asked.user_id, asked.request_id, time_range(asked.start_time, asked.end_time))
@@ -233,5 +234,5 @@ def _uncovered(found: Answer, covered: set[int], instead: Sequence[Learning], to
 
 async def everything(store: Store, meaning: Meaning, asked: UnifiedSearchRequest, now: int) -> tuple[Unified, str]:
     vector = await meaning.of(asked.query, asked.search_mode)
-    question = Question(asked.query, vector, asked.search_mode, asked.top_k or 5, asked.threshold, meaning.grade.trust)
+    question = Question(asked.query, vector, asked.search_mode, asked.top_k or 5, asked.threshold, meaning.grade)
     return await store.read(lambda tx: unified(tx, asked, question, now)), effective(asked, vector)

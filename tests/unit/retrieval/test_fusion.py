@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reflexio.retrieval.fusion import ByVectors, ByWords, Fused, fuse
+from reflexio.retrieval.fusion import LEAST_WEIGHT, ByVectors, ByWords, Fused, fuse
 
 
 def order(fused: Fused) -> list[int]:
@@ -34,21 +34,45 @@ def test_words_of_a_long_query_that_every_row_shares_count_less() -> None:
 
 
 def test_a_row_that_holds_the_whole_query_silences_the_vectors() -> None:
-    fused = fuse(ByWords([3], [4.0], [1.0]), vectors(0.9, 0.1, 0.2))
+    fused = fuse(ByWords([3], [4.0], [1.0]), vectors(0.4, 0.35, 0.2))
     assert order(fused)[0] == 3
     assert fused.vector_weight == 0
 
 
-def test_vectors_that_see_the_surest_rows_far_away_count_less() -> None:
-    words = ByWords([1], [8.0], [0.7])
-    near = fuse(words, vectors(0.6, 0.2, 0.2)).vector_weight
-    far = fuse(words, vectors(0.2, 0.2, 0.6)).vector_weight
+def test_a_row_that_stands_out_beyond_chance_is_heard_whatever_the_words_hold_and_the_exam_said() -> None:
+    words = ByWords([3], [4.0], [1.0])
+    assert order(fuse(words, vectors(0.9, 0.1, 0.2), trust=0.0))[0] == 1
+
+
+def test_a_row_that_stands_out_for_its_words_is_no_news_from_the_vectors() -> None:
+    words = ByWords([1, 3], [4.0, 3.0], [1.0, 0.8])
+    assert fuse(words, vectors(0.9, 0.1, 0.2), trust=0.0).vector_weight == 0
+
+
+def test_vectors_count_less_where_the_words_see_nothing_in_the_nearest_rows() -> None:
+    near = fuse(ByWords([1], [8.0], [0.7]), vectors(0.45, 0.4, 0.2)).vector_weight
+    far = fuse(ByWords([3], [8.0], [0.7]), vectors(0.45, 0.4, 0.2)).vector_weight
     assert far < near / 2
+
+
+def test_vectors_count_more_where_the_words_hold_next_to_nothing_of_the_query() -> None:
+    chatty = fuse(ByWords([3], [4.0], [0.05]), vectors(0.45, 0.4, 0.2)).vector_weight
+    assert 1 < chatty < fuse(ByWords([3], [4.0], [0.01]), vectors(0.45, 0.4, 0.2)).vector_weight
+    assert fuse(ByWords([3], [4.0], [0.05]), vectors(0.45, 0.4, 0.2), trust=0.0).vector_weight <= LEAST_WEIGHT
+
+
+def test_an_embedder_that_finds_all_rows_near_and_alike_cannot_read_them() -> None:
+    words = ByWords([2], [3.0], [0.3])
+    alike = vectors(0.84, 0.8, 0.75, mean=0.77, spread=0.04)
+    assert fuse(words, alike, strangers=0.06).vector_weight < 0.1
+    # The same cosines say more where strangers are as near, and the usual ones are unknown before the exam.
+    assert fuse(words, alike, strangers=0.72).vector_weight > 0.5
+    assert fuse(words, alike).vector_weight > 0.5
 
 
 def test_an_embedder_that_failed_the_exam_only_breaks_ties() -> None:
     words = ByWords([1, 2, 3], [3.0, 3.0, 2.0], [0.5, 0.5, 0.4])
-    assert order(fuse(words, vectors(0.2, 0.25, 0.5), trust=0.0)) == [2, 1, 3]
+    assert order(fuse(words, vectors(0.2, 0.25, 0.4), trust=0.0)) == [2, 1, 3]
 
 
 @pytest.mark.parametrize(("mean", "spread"), [(0.2, 0.1), (0.8, 0.02), (-0.3, 0.4)])
@@ -80,7 +104,14 @@ def test_a_row_that_is_not_embedded_yet_counts_as_average() -> None:
     words = ByWords([9, 1], [6.0, 6.0], [0.5, 0.5])
     fused = fuse(words, vectors(0.2, 0.5))
     assert {hit.id: hit.score for hit in fused.hits}[9] == pytest.approx({hit.id: hit.score for hit in fused.hits}[1])
-    assert [hit.why for hit in fused.hits if hit.id == 9] == ["words 6.0 (rank 1), no vector"]
+    (unknown,) = [hit for hit in fused.hits if hit.id == 9]
+    assert unknown.why == f"words 6.0 (rank 1) + {unknown.vector_evidence:.1f} as an average row (no vector)"
+    assert unknown.score == unknown.words_evidence + unknown.vector_evidence
+
+
+def test_where_meaning_does_not_count_a_row_has_no_vector_and_says_so() -> None:
+    (hit,) = fuse(ByWords([9], [6.0], [0.5]), ByVectors()).hits
+    assert hit.why == "words 6.0 (rank 1), no vector"
 
 
 @pytest.mark.parametrize("scores", [(0.4,), (0.4, 0.4, 0.4)])

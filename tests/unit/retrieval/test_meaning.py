@@ -1,0 +1,54 @@
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reflexio.errors import ProviderUnavailable
+from reflexio.models.search import SearchMode
+from reflexio.retrieval import meaning
+from reflexio.retrieval.exam import UNEXAMINED
+from reflexio.retrieval.meaning import Meaning
+
+
+class OnAndOff:
+    """Answers queries always, and many texts at once only when it is `up`."""
+
+    name = "on and off"
+    dimensions = 4
+
+    def __init__(self) -> None:
+        self.up = False
+        self.exams = 0
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.exams += len(texts) > 1
+        if len(texts) > 1 and not self.up:
+            raise ProviderUnavailable("Try again later.")
+        return np.eye(4, dtype=np.float32)[[len(text) % 4 for text in texts]]
+
+    async def aclose(self) -> None: ...
+
+
+async def ask(asked: Meaning) -> None:
+    await asked.of("refund", SearchMode.HYBRID)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+async def test_an_exam_that_failed_is_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = OnAndOff()
+    asked = Meaning(embedder)
+    await ask(asked)
+    await ask(asked)
+    assert (embedder.exams, asked.grade) == (1, UNEXAMINED)
+    monkeypatch.setattr(meaning, "EXAM_AGAIN", 0.0)
+    asked = Meaning(embedder)
+    await ask(asked)
+    embedder.up = True
+    await ask(asked)
+    assert asked.grade is not UNEXAMINED
+    taken = embedder.exams
+    await ask(asked)
+    assert embedder.exams == taken
