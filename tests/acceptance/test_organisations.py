@@ -38,7 +38,8 @@ def state(org: Org) -> dict[str, Any]:
             "turns": http.get("/api/get_all_interactions", params={"limit": 10_000}).json()["interactions"],
             "requests": http.post("/api/get_requests", json={"top_k": 10_000}).json()["sessions"],
             "config": http.get("/api/get_config").json(),
-            "stats": http.get("/api/storage_stats", params={"user_id": "ann"}).json(),
+            # How many rows still wait for their vector changes by itself.
+            "stats": {**http.get("/api/storage_stats", params={"user_id": "ann"}).json(), "unembedded_count": None},
             "learned": [
                 http.post(f"/api/get_{kind}", json=sent).json() for kind, sent in zip(LEARNED, ASKED, strict=True)
             ],

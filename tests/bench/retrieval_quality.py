@@ -20,6 +20,7 @@ from reflexio.models.search import SearchMode
 from reflexio.ports.storage import Matched, QueryVector
 from reflexio.providers.embedding.local import LocalEmbedder
 from reflexio.retrieval.exam import QUESTIONS, Grade, graded
+from reflexio.retrieval.names import without_names
 from reflexio.retrieval.search import LEAST_POOL, search
 from reflexio.retrieval.search import Question as Asked
 from reflexio.storage.search.scope import Scope
@@ -118,13 +119,14 @@ class _Searched:
         cosine = dict(near.pairs) | dict(self.index.nearest(query.numbers, len(also), within=also).pairs)
         return Matched(tuple(cosine), tuple(cosine.values()), mean=near.mean, spread=near.spread)
 
-    def rankings(self, query: str, target: Vectors, grade: Grade) -> dict[str, list[int]]:
-        vector = QueryVector("bench", tuple(target.tolist()))
+    def rankings(self, query: str, target: Vectors, meant: Vectors, grade: Grade) -> dict[str, list[int]]:
+        """`meant` is the query without its names, as the product embeds it where words are asked too."""
         found = {}
         for method, mode in MODES.items():
+            vector = _vector(meant if mode is SearchMode.HYBRID else target)
             asked = Asked(query, vector, mode, top_k=DEEPEST, grade=grade)
             found[method] = [hit.id for hit in search(self, asked).hits]
-        return found | {"rank fusion": self._rank_fusion(query, vector)}
+        return found | {"rank fusion": self._rank_fusion(query, _vector(target))}
 
     def _rank_fusion(self, query: str, vector: QueryVector) -> list[int]:
         sums: dict[int, float] = {}
@@ -144,12 +146,17 @@ def _recall(name: str, shelves: list[Shelf], embed: Embed, grade: Grade) -> dict
         for shelf in shelves:
             searched = _Searched.of(tx, shelf, first, embed)
             asked = embed([question.text for question in shelf.questions])
-            for question, target in zip(shelf.questions, asked, strict=True):
-                for method, ids in searched.rankings(question.text, target, grade).items():
+            meant = embed([without_names(question.text) for question in shelf.questions])
+            for question, target, other in zip(shelf.questions, asked, meant, strict=True):
+                for method, ids in searched.rankings(question.text, target, other, grade).items():
                     found[method].append([_share(question, ids[:depth], first) for depth in depths])
             first += len(shelf.rows)
     engine.dispose()
     return {method: tuple(np.mean(shares, axis=0).tolist()) for method, shares in found.items()}
+
+
+def _vector(target: Vectors) -> QueryVector:
+    return QueryVector("bench", tuple(target.tolist()))
 
 
 def _share(question: Question, ids: list[int], first: int) -> float:
@@ -161,7 +168,8 @@ def _local(sets: dict[str, list[Shelf]]) -> Embed:
     """The default embedder; every text is embedded once, up front."""
     texts = [sentence for question in QUESTIONS for sentence in question]
     for shelf in (shelf for shelves in sets.values() for shelf in shelves):
-        texts += [*shelf.rows, *(question.text for question in shelf.questions)]
+        asked = [question.text for question in shelf.questions]
+        texts += [*shelf.rows, *asked, *map(without_names, asked)]
     known = list(dict.fromkeys(texts))
     vectors = dict(zip(known, asyncio.run(_embedded(known)), strict=True))
     return lambda wanted: np.array([vectors[text] for text in wanted])

@@ -152,7 +152,7 @@ def _weight(
     # A row that holds nearly all of the query leaves nothing to guess. To the fourth power, because one that
     # holds half of it leaves nearly everything to guess.
     left_open = (1 - covered**4) * (1 + (_little(covered) - 1) * passed)
-    contradicted = 2.5 * covered * max(0.0, VOUCHED - _vouched(words, nearest))
+    contradicted = 1.5 * covered * max(0.0, VOUCHED - _vouched(words, nearest))
     return grade * max(left_open * max(0.0, 1 - contradicted), lead / 2)
 
 

@@ -8,6 +8,7 @@ from reflexio.models.search import SearchMode
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import QueryVector
 from reflexio.retrieval.exam import UNEXAMINED, Grade, examine
+from reflexio.retrieval.names import without_names
 
 log = logging.getLogger("reflexio.search")
 
@@ -29,12 +30,13 @@ class Meaning:
         self._next_exam = 0.0
 
     async def of(self, text: str, mode: SearchMode) -> QueryVector | None:
-        """The query as numbers, or None when words must do."""
+        """The query as numbers, or None when words must do. Where words are asked too, names are left to them."""
         if mode is SearchMode.FTS or not text.strip():
             return None
+        meant = without_names(text[:START]) if mode is SearchMode.HYBRID else text[:START]
         try:
             async with asyncio.timeout(PATIENCE):
-                vectors = await self.embedder.embed([text[:START]])
+                vectors = await self.embedder.embed([meant])
         except ProviderError as error:
             log.warning("searching by words alone: %s", error)
             return None

@@ -28,7 +28,7 @@ def test_strong_similarity_outweighs_common_words() -> None:
 
 
 def test_words_of_a_long_query_that_every_row_shares_count_less() -> None:
-    found = ByWords([2, 1], [9.0, 4.0], [0.2, 0.1])
+    found = ByWords([2, 1], [9.0, 4.0], [0.5, 0.3])
     assert order(fuse(found, vectors(0.5, 0.3)))[0] == 2
     assert order(fuse(replace(found, spread=4.0), vectors(0.5, 0.3)))[0] == 1
 

@@ -21,9 +21,11 @@ class OnAndOff:
     def __init__(self) -> None:
         self.up = False
         self.exams = 0
+        self.asked: list[str] = []
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.exams += len(texts) > 1
+        self.asked += texts if len(texts) == 1 else []
         if len(texts) > 1 and not self.up:
             raise ProviderUnavailable("Try again later.")
         return np.eye(4, dtype=np.float32)[[len(text) % 4 for text in texts]]
@@ -52,3 +54,11 @@ async def test_an_exam_that_failed_is_tried_again_later(monkeypatch: pytest.Monk
     taken = embedder.exams
     await ask(asked)
     assert embedder.exams == taken
+
+
+async def test_names_are_left_to_the_words_where_words_are_asked() -> None:
+    embedder = OnAndOff()
+    asked = Meaning(embedder)
+    for mode in (SearchMode.HYBRID, SearchMode.VECTOR, SearchMode.FTS):
+        await asked.of("Where did Ada go?", mode)
+    assert embedder.asked == ["Where did go?", "Where did Ada go?"]
