@@ -201,15 +201,15 @@ def test_common_words_are_not_followed_when_enough_rows_hold_more(
     tx: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SCANNED", 0)
+    monkeypatch.setattr(many, "SHORT", 100)
     followed: list[str] = []
-    holding = WordTables.holding_newest
+    holding = WordTables.all_holding
 
-    def noted(tables: WordTables, term: str, scope: str, user: str | None, most: int) -> Ids:
-        if most > many.PROBED:
-            followed.append(term)
-        return holding(tables, term, scope, user, most)
+    def noted(tables: WordTables, term: str, scope: str, user: str | None) -> Ids:
+        followed.append(term)
+        return holding(tables, term, scope, user)
 
-    monkeypatch.setattr(WordTables, "holding_newest", noted)
+    monkeypatch.setattr(WordTables, "all_holding", noted)
     put(tx, *["common order"] * 500, *["rare refund order"] * 20)
     assert found(tx, "refund order", ACME, 10) == list(range(501, 511))
     assert followed == ["refund"]
