@@ -14,7 +14,7 @@ from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, LineageEvent, Matched, QueryVector, Tally
 from reflexio.storage.hot import Look
 from reflexio.storage.paging import in_parts, listing, owned
-from reflexio.storage.passing import among, asked, condition, first_of
+from reflexio.storage.passing import among, asked, condition, count_of, first_of
 from reflexio.storage.schema import learnings, lineage
 from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.shelves import Shelves
@@ -81,12 +81,14 @@ class SqlLearnings:
         self._org = org_id
         self._shelves = shelves
         self._passed: dict[LearningFilter, frozenset[int] | None] = {}
+        self._open: dict[LearningFilter, bool] = {}
 
     def _where(self, where: LearningFilter) -> ColumnElement[bool]:
         return condition(asked(where, self._org))
 
     def add(self, new: Sequence[Learning]) -> list[int]:
         self._passed.clear()
+        self._open.clear()
         rows = [_row(self._org, each) for each in new]
         try:
             # Undone as a whole when a key is taken: only then do the stored keys tell which one it was.
@@ -130,6 +132,7 @@ class SqlLearnings:
 
     def replace(self, learning: Learning) -> None:
         self._passed.clear()
+        self._open.clear()
         mine = and_(learnings.c.org_id == self._org, learnings.c.id == learning.id)
         query = select(learnings.c.trigger, learnings.c.content, learnings.c.user_id).where(mine)
         before = self._connection.execute(query).one()
@@ -141,6 +144,7 @@ class SqlLearnings:
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
         self._passed.clear()
+        self._open.clear()
         named = self._where(replace(where, statuses=tuple(moves), or_in_review=False))
         rows = self._connection.execute(select(learnings.c.id, learnings.c.status).where(named)).all()
         after = case({before.value: to.value for before, to in moves.items()}, value=learnings.c.status)
@@ -149,6 +153,7 @@ class SqlLearnings:
 
     def remove(self, where: LearningFilter) -> int:
         self._passed.clear()
+        self._open.clear()
         query = select(learnings.c.id).where(self._where(where))
         ids = list(self._connection.execute(query).scalars())
         WORDS.drop(self._connection, ids)
@@ -161,8 +166,11 @@ class SqlLearnings:
         return int(self._connection.execute(query).scalar_one())
 
     def _passing(self, where: LearningFilter, ids: Sequence[int]) -> Collection[int]:
-        if where.user_id is not None and (few := self._few(where)) is not None:
-            return few.intersection(ids)
+        if where.user_id is not None:
+            if self._all_pass(where):
+                return ids
+            if (few := self._few(where)) is not None:
+                return few.intersection(ids)
         values = asked(where, self._org, by_id=True)
         look = among(tuple(values))
         found = (look.rows(self._connection, {**values, "among": list(some)}) for some in in_parts(ids))
@@ -176,7 +184,7 @@ class SqlLearnings:
             query,
             limit,
             lambda ids: self._passing(where, ids),
-            lambda: self._listed(where),
+            lambda: None if self._all_pass(where) else self._listed(where),
             is_narrow=where.is_narrow or where.reviews is not None,
         )
         coverage = tuple(found.coverage.tolist())
@@ -184,7 +192,8 @@ class SqlLearnings:
 
     def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         shelf = self._shelves.of(self._org, where.kind.value, query.model)
-        within = self._listed(where) if where.user_id is not None or where.is_narrow else None
+        chosen = where.is_narrow or (where.user_id is not None and not self._all_pass(where))
+        within = self._listed(where) if chosen else None
         return shelf.nearest(
             query.numbers,
             limit,
@@ -198,6 +207,16 @@ class SqlLearnings:
 
     def _findable(self, where: LearningFilter) -> int:
         return findable(self._connection, WORDS, Scope.of(self._org, where.kind, where.user_id))
+
+    def _all_pass(self, where: LearningFilter) -> bool:
+        """Whether nothing of what the user has is hidden: to count is cheaper than to list, and usually enough."""
+        if where.user_id is None or where.is_narrow:
+            return False
+        if where not in self._open:
+            values = asked(where, self._org)
+            ((count,),) = count_of(tuple(values)).rows(self._connection, values)
+            self._open[where] = count == self._findable(where)
+        return self._open[where]
 
     def _few(self, where: LearningFilter) -> frozenset[int] | None:
         """The rows that pass, when they are so few that reading them all is cheaper than looking on. Words and

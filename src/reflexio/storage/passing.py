@@ -8,7 +8,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, and_, bindparam, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Text, and_, bindparam, func, or_, select, type_coerce
 
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter
@@ -56,6 +56,12 @@ def condition(wanted: Mapping[str, Any]) -> ColumnElement[bool]:
         # The inner table hides the outer one of the same name: without this, the two would be taken for one.
         parts.append(column.user_id.in_(select(column.user_id).where(condition(theirs)).correlate(None)))
     return and_(*parts)
+
+
+@lru_cache(maxsize=256)
+def count_of(names: tuple[str, ...]) -> Look:
+    """How many rows pass."""
+    return Look(select(func.count()).select_from(learnings).where(_without_values(names)))
 
 
 @lru_cache(maxsize=256)

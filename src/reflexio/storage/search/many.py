@@ -23,7 +23,7 @@ LOOKED_UP = 24
 # Rows with a word that are looked at from either end of the table to tell how many there are.
 PROBED = 100
 # Rows that all words together may name, 0.1 µs each; beyond that the newest are named.
-FOLLOWED = 300_000
+FOLLOWED = 60_000
 # A list so short that following it costs less than asking whether it has to be.
 SHORT = 2_000
 # A share of the query so small that it decides nothing worth the time, such as its articles.
