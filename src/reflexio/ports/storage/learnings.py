@@ -1,0 +1,150 @@
+"""What was learned, from which turns, and how it came to be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import Listing, Page
+from reflexio.models.status import PlaybookStatus, Status
+from reflexio.ports.storage.finding import Matched, QueryVector
+from reflexio.ports.storage.times import ALWAYS, TimeRange
+
+
+@dataclass(frozen=True)
+class LearnedWindow:
+    """What came of a window. State `learned`, `set_aside`, or `failed` when it is tried again."""
+
+    key: str
+    user_id: str
+    state: str
+    turn_ids: tuple[int, ...]
+    counts: dict[str, int]
+    learner: str = ""
+    fingerprint: str = ""
+    error: str = ""
+    created_at: int = 0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many current learnings a user has, and when the profiles among them changed. `unembedded` are those of any
+    status that wait for their vector."""
+
+    profiles: int
+    playbooks: int
+    oldest_profile: int
+    newest_profile: int
+    unembedded: int
+
+
+@dataclass(frozen=True)
+class LearningFilter:
+    """Which learnings. What is None is not asked for; `alive_at` leaves out what has expired by then.
+
+    `or_in_review` also lets current rows through that wait for a person's decision. `of_users_with` leaves only
+    rows of users who have a row that passes that other filter.
+    """
+
+    kind: Kind
+    ids: tuple[int, ...] | None = None
+    keys: tuple[str, ...] | None = None
+    user_id: str | None = None
+    agent_version: str | None = None
+    name: str | None = None
+    source: str | None = None
+    request_id: str | None = None
+    statuses: tuple[Status, ...] | None = (Status.CURRENT,)
+    or_in_review: bool = False
+    clusters: tuple[int, ...] | None = None
+    reviews: tuple[PlaybookStatus, ...] | None = None
+    within: TimeRange = ALWAYS
+    tags: tuple[str, ...] = ()
+    contains: str | None = None
+    time_to_live: str | None = None
+    alive_at: int | None = None
+    of_users_with: "LearningFilter | None" = None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it may leave only few of a shelf's rows."""
+        asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
+        window = (self.within.start, self.within.end, self.time_to_live, self.clusters)
+        standing = self.statuses != (Status.CURRENT,)
+        return any(each is not None for each in (*asked, *window)) or bool(self.tags) or standing
+
+
+@dataclass(frozen=True)
+class LineageEvent:
+    """Something that happened to a learning. `details` is what it takes to undo it."""
+
+    learning_id: int
+    kind: Kind
+    op: str
+    at: int
+    actor: str = ""
+    reason: str = ""
+    from_status: str = ""
+    to_status: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Learnings(Protocol):
+    def add(self, learnings: Sequence[Learning]) -> list[int]:
+        """Stores new rows, findable by words at once, and gives their numbers. Raises Conflict on a taken key."""
+        ...
+
+    def get(self, where: LearningFilter) -> Learning | None:
+        """The one row that matches, if any."""
+        ...
+
+    def many(self, ids: Sequence[int]) -> dict[int, Learning]:
+        """Rows by number; missing ones are missing."""
+        ...
+
+    def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
+        """Newest first."""
+        ...
+
+    def replace(self, learning: Learning) -> None:
+        """The row of the same number becomes this one."""
+        ...
+
+    def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
+        """Gives matching rows of the named statuses their new one, all at once, and nothing else of them changes.
+
+        `where.statuses` does not count. Tells from which status each row went.
+        """
+        ...
+
+    def remove(self, where: LearningFilter) -> int: ...
+
+    def count(self, where: LearningFilter) -> int: ...
+
+    def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
+        """Rows that pass the filter, best first by their words."""
+        ...
+
+    def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        """Rows that pass the filter, nearest first, and behind them those of `also` that are not among them."""
+        ...
+
+    def note(self, *events: LineageEvent) -> None: ...
+
+    def lineage(self, learning_id: int) -> list[LineageEvent]:
+        """Oldest first."""
+        ...
+
+    def tally(self, user_id: str, now: int) -> Tally: ...
+
+
+class Windows(Protocol):
+    def get(self, key: str) -> LearnedWindow | None: ...
+
+    def add(self, window: LearnedWindow) -> None: ...
+
+    def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
+        """Windows that hold one of these turns, newest first."""
+        ...
+
+    def forget(self, user_id: str) -> None: ...

@@ -1,0 +1,101 @@
+"""User playbooks that are gathered together, and the clusters that they form."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The user playbooks of one agent version and type, which are clustered together.
+
+    `fresh` counts those learned since they were last gathered, the first at `fresh_since`, the last at `signalled_at`.
+    `similarity` is that of the last grouping of all, by vectors of a `model`, which were `grouped` in number; 0 before
+    the first. `clusters` is the last number that a cluster was given. `retry_at` is when it is looked at again whatever
+    is new, because one cluster failed or somebody left.
+    """
+
+    org_id: str
+    agent_version: str
+    name: str
+    fresh: int = 0
+    fresh_since: int = 0
+    signalled_at: int = 0
+    model: str = ""
+    similarity: float = 0.0
+    grouped: int = 0
+    clusters: int = 0
+    attempts: int = 0
+    retry_at: int = 0
+
+
+class Member(NamedTuple):
+    """A current user playbook as clustering sees it; `vector` is None until it is made."""
+
+    id: int
+    user_id: str
+    cluster: int
+    modified_at: int
+    trigger: str
+    content: str
+    vector: bytes | None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """How the learner last dealt with a cluster: the fingerprint of the members that it wrote about, or failed on.
+
+    `playbook_id` is the agent playbook that came of it, 0 when what stood said it all. `centre` is the mean of its
+    members' vectors in half precision.
+    """
+
+    number: int
+    playbook_id: int = 0
+    written: str = ""
+    failed: str = ""
+    attempts: int = 0
+    error: str = ""
+    size: int = 0
+    centre: bytes | None = None
+
+
+class Pools(Protocol):
+    """Pools of user playbooks, and the clusters within them."""
+
+    def mark(self, agent_version: str, name: str, count: int, now: int) -> None:
+        """So many user playbooks were learned."""
+        ...
+
+    def get(self, agent_version: str, name: str) -> Pool:
+        """An empty one where nothing was gathered yet."""
+        ...
+
+    def put(self, pool: Pool) -> None: ...
+
+    def names(self, agent_version: str) -> list[str]:
+        """The types of which there are current user playbooks."""
+        ...
+
+    def members(
+        self, agent_version: str, name: str, model: str, clusters: Collection[int] | None = None
+    ) -> list[Member]:
+        """Current user playbooks by number, with the vectors of a model; of all clusters or some. New ones are in 0."""
+        ...
+
+    def place(self, numbers: Mapping[int, int]) -> None:
+        """Gives learnings, by number, the cluster they belong to; nothing else of them changes."""
+        ...
+
+    def clusters(self, agent_version: str, name: str) -> dict[int, Cluster]: ...
+
+    def cluster(self, agent_version: str, name: str, number: int) -> Cluster:
+        """An empty one where there is none."""
+        ...
+
+    def note(self, agent_version: str, name: str, *clusters: Cluster) -> None:
+        """The ones of the same numbers become these."""
+        ...
+
+    def lay(self, agent_version: str, name: str, clusters: Sequence[Cluster]) -> None:
+        """These are all clusters of the pool now."""
+        ...

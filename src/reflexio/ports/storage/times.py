@@ -1,0 +1,14 @@
+"""Stretches of time."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """Seconds since 1970, both ends included; None is open."""
+
+    start: int | None = None
+    end: int | None = None
+
+
+ALWAYS = TimeRange()
