@@ -35,7 +35,7 @@ PRAGMAS = (
     "synchronous=FULL",
     "foreign_keys=ON",
     "busy_timeout=10000",
-    "cache_size=-16000",
+    "cache_size=-32000",
     "temp_store=MEMORY",
 )
 
