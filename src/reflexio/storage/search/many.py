@@ -66,20 +66,17 @@ class Best:
         return found[: self.limit]
 
 
-def best_among_many(
-    tables: WordTables, scope: Scope, wanted: list[str], size: Size, limit: int, keep: Keep
-) -> tuple[Best, float]:
-    """The best rows that pass, and how far apart the scores of all rows lie."""
+def look_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size, best: Best) -> float:
+    """Finds the best rows that pass. Gives back how far apart the scores of all rows lie."""
     words = sorted(wanted, key=lambda term: (term in FUNCTION_WORDS, -len(term)))[:LOOKED_UP]
     rows_with = _probed(tables, words, scope, size.rows)
     weights = information(rows_with, size.rows) * emphasis(words)
-    best = Best(limit, keep)
-    for some in _growing(_named(tables, scope, words, rows_with, weights, limit)):
+    for some in _growing(_named(tables, scope, words, rows_with, weights, best.limit)):
         ids, counted = tables.among(some, scope.narrowest, words)
         best.take(ids, relevance(counted, weights, size.mean_length), coverage(counted, weights))
         if best.is_full:
             break
-    return best, chance_spread(weights, rows_with / size.rows)
+    return chance_spread(weights, rows_with / size.rows)
 
 
 def _probed(tables: WordTables, words: list[str], scope: Scope, rows: int) -> Scores:

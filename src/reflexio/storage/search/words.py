@@ -4,15 +4,15 @@ Few rows, as one user has, are read and scored outright. Among many, the rarer w
 candidates, and those are scored in the same way. What differs between databases is left to their tables.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy import Connection
 
 from reflexio.storage.search.function_words import emphasis
-from reflexio.storage.search.many import Keep, Scores, best_among_many
-from reflexio.storage.search.relevance import Counted, Size, coverage, information, relevance
+from reflexio.storage.search.many import Best, Keep, Scores, look_up
+from reflexio.storage.search.relevance import Counted, coverage, information, relevance
 from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.sqlite import Entry, Ids, WordTables
 from reflexio.storage.search.terms import query_terms, written
@@ -95,66 +95,38 @@ class Words:
         size = tables.size(scope.narrowest)
         if limit <= 0 or not size.rows or not (wanted := query_terms(query)):
             return _NOTHING
+        best = Best(limit, keep)
         if size.rows <= SCANNED:
-            return _filled(_scanned(tables, scope, wanted, few()), limit, keep)
+            return _outright(*_scanned(tables, scope, wanted, few()), wanted, best)
         if is_narrow and (named := few()) is not None:
-            return _filled(_among(tables, scope, wanted, named), limit, keep)
-        return _looked_up(tables, scope, wanted, size, limit, keep)
+            ids = np.asarray(named, np.int64)
+            return _outright(*tables.among(ids, scope.narrowest, wanted), wanted, best)
+        return _matches(best, look_up(tables, scope, wanted, size, best))
 
 
 _NOTHING = Matches(np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
-def _scanned(tables: WordTables, scope: Scope, wanted: list[str], few: Sequence[int] | None) -> Iterator[Matches]:
+def _scanned(tables: WordTables, scope: Scope, wanted: list[str], few: Sequence[int] | None) -> tuple[Ids, Counted]:
     read = tables.of_everyone if scope.user is None else tables.of_user
     ids, counted = read(scope.narrowest, wanted)
-    if few is not None and len(few) < len(ids):
-        passing = np.isin(ids, few, assume_unique=True)
-        ids, counted = ids[passing], counted.of_rows(passing)
-    yield _all_ranked(ids, counted, wanted)
+    if few is None or len(few) >= len(ids):
+        return ids, counted
+    passing = np.isin(ids, few, assume_unique=True)
+    return ids[passing], counted.of_rows(passing)
 
 
-def _among(tables: WordTables, scope: Scope, wanted: list[str], named: Sequence[int]) -> Iterator[Matches]:
-    yield _all_ranked(*tables.among(np.asarray(named, np.int64), scope.narrowest, wanted), wanted)
-
-
-def _looked_up(tables: WordTables, scope: Scope, wanted: list[str], size: Size, limit: int, keep: Keep) -> Matches:
-    best, spread = best_among_many(tables, scope, wanted, size, limit, keep)
-    return Matches(best.ids, best.scores, best.coverage, spread)
-
-
-def _all_ranked(ids: Ids, counted: Counted, wanted: list[str]) -> Matches:
+def _outright(ids: Ids, counted: Counted, wanted: list[str], best: Best) -> Matches:
     """Rows that are all there are: how far apart their scores lie is known."""
     size = counted.size
     weights = information(counted.rows_with, size.rows) * emphasis(wanted)
     scores = relevance(counted, weights, size.mean_length)
-    return _ranked(ids, counted, weights, scores, float(scores.std()) if len(scores) else 0.0)
+    best.take(ids, scores, coverage(counted, weights))
+    return _matches(best, float(scores.std()) if len(scores) else 0.0)
 
 
-def _ranked(ids: Ids, counted: Counted, weights: Scores, scores: Scores, spread: float) -> Matches:
-    order = np.lexsort((ids, -scores))[: np.count_nonzero(scores > 0)]
-    return Matches(ids[order], scores[order], coverage(counted, weights)[order], spread)
-
-
-def _filled(batches: Iterator[Matches], limit: int, keep: Keep) -> Matches:
-    """The best rows that pass, asking about ever more of them."""
-    parts, missing = [_NOTHING], limit
-    for batch in batches:
-        at, step = 0, limit
-        while at < len(batch) and missing > 0:
-            asked = batch.ids[at : at + step].tolist()
-            passed = keep(asked)
-            kept = [place for place, row in enumerate(asked, at) if row in passed][:missing]
-            parts.append(Matches(batch.ids[kept], batch.scores[kept], batch.coverage[kept], batch.spread))
-            at, step, missing = at + step, step * 4, missing - len(kept)
-        if missing <= 0:
-            break
-    return Matches(
-        np.concatenate([part.ids for part in parts]),
-        np.concatenate([part.scores for part in parts]),
-        np.concatenate([part.coverage for part in parts]),
-        parts[-1].spread,
-    )
+def _matches(best: Best, spread: float) -> Matches:
+    return Matches(best.ids, best.scores, best.coverage, spread)
 
 
 def _entry(row: Row) -> Entry:
