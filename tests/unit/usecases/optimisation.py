@@ -1,8 +1,10 @@
 """A house with an optimiser: a real database, an engine that can die, and scripted partners."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from reflexio.engine.durable import DurableWork
@@ -28,6 +30,7 @@ from reflexio.ports.storage import Database, Store, Tx
 from reflexio.providers.assistants.scripted import Line, ScriptedAssistant
 from reflexio.providers.chat.scripted import Said, ScriptedChat
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.storage.sqlite import open_sqlite
 from reflexio.usecases import optimise_show
 from reflexio.usecases.learn import Classroom
 from reflexio.usecases.optimise import Optimiser, key
@@ -176,3 +179,15 @@ class House:
     async def row(self, number: int | None) -> Learning:
         assert number is not None
         return (await self.store.read(lambda tx: tx.learnings.many([number])))[number]
+
+
+@asynccontextmanager
+async def furnished(folder: Path) -> AsyncIterator[House]:
+    """A house on a database of its own, configured and at work."""
+    database = open_sqlite(folder / "reflexio.db")
+    house = House(database)
+    await house.start()
+    await house.configure()
+    yield house
+    await house.work.close()
+    await database.close()

@@ -19,23 +19,17 @@ from reflexio.ports.chat import A, Messages, Reply
 from reflexio.ports.storage import RequestFilter
 from reflexio.providers.assistants.scripted import Line
 from reflexio.providers.chat.scripted import Said, ScriptedChat
-from reflexio.storage.sqlite import open_sqlite
 from reflexio.usecases import erase, stall
 from reflexio.usecases.optimise import BUDGET, CANCELLED, NO_MODEL, key
 from reflexio.usecases.optimise_run import ERASED
 from tests import parcels
-from tests.unit.usecases.optimisation import House, obedient
+from tests.unit.usecases.optimisation import House, furnished, obedient
 
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    database = open_sqlite(tmp_path / "reflexio.db")
-    house = House(database)
-    await house.start()
-    await house.configure()
-    yield house
-    await house.work.close()
-    await database.close()
+    async with furnished(tmp_path) as house:
+        yield house
 
 
 # Cost

@@ -15,9 +15,8 @@ from reflexio.models.rollout import Guidance, Message
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, Tx
 from reflexio.providers.assistants.scripted import Line
-from reflexio.storage.sqlite import open_sqlite
 from tests import parcels
-from tests.unit.usecases.optimisation import House
+from tests.unit.usecases.optimisation import House, furnished
 
 SEED_CONFIG = {
     "enabled": False,
@@ -37,13 +36,8 @@ SEED_CONFIG = {
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    database = open_sqlite(tmp_path / "reflexio.db")
-    house = House(database)
-    await house.start()
-    await house.configure()
-    yield house
-    await house.work.close()
-    await database.close()
+    async with furnished(tmp_path) as house:
+        yield house
 
 
 # Reflexio can optionally optimize playbook wording with a GEPA-backed candidate search loop.
