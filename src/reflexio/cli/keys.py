@@ -10,10 +10,10 @@ from typing import Annotated, TypeVar
 import typer
 
 from reflexio.errors import NotFound
+from reflexio.organisations import keys
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
 from reflexio.settings import Settings
-from reflexio.usecases import keys
 
 app = typer.Typer(help="API keys: each one speaks for one organisation.", no_args_is_help=True)
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded database (~/.reflexio).")]
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def _with_database(data: Path | None, act: Callable[[Database], Awaitable[T]], *, new: bool = False) -> T:
-    from reflexio.wiring import DATABASE, open_database
+    from reflexio.app import DATABASE, open_database
 
     async def run() -> T:
         settings = Settings.read()

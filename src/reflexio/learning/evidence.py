@@ -1,50 +1,44 @@
-"""Grounded or dropped: a candidate stays only if the words it quotes stand in the turns it names."""
+"""Grounded or dropped: a candidate is kept only if the words it quotes occur in the turns it names."""
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from reflexio.models.learned import Candidate, Quote, Turn, Window
+from reflexio.models.learned import Candidate, Turn, Window
 
 
 def grounded(window: Window, candidates: tuple[Candidate, ...]) -> tuple[tuple[Candidate, ...], int]:
-    """The candidates whose evidence is there, with only that evidence, and how many were dropped."""
-    said = {turn.id: _said(turn) for turn in window.turns}
+    """The candidates with evidence in a new turn, without quotes that do not occur, and how many were dropped."""
+    texts = {turn.id: _turn_text(turn) for turn in window.turns}
     new = {turn.id for turn in window.turns if turn.is_new}
     kept = []
-    for each in candidates:
-        proof = tuple(quote for quote in each.evidence if _stands(quote, said))
-        if any(quote.turn_id in new for quote in proof) and each.content.strip():
-            kept.append(Candidate(**{**vars(each), "evidence": proof}))
+    for candidate in candidates:
+        quotes = [(quote, _normalise(quote.text)) for quote in candidate.evidence]
+        evidence = tuple(quote for quote, words in quotes if words and words in texts.get(quote.turn_id, ""))
+        if any(quote.turn_id in new for quote in evidence) and candidate.content.strip():
+            kept.append(replace(candidate, evidence=evidence))
     return tuple(kept), len(candidates) - len(kept)
 
 
-def _stands(quote: Quote, said: dict[int, str]) -> bool:
-    words = _plain(quote.text)
-    return bool(words) and words in said.get(quote.turn_id, "")
-
-
-def _said(turn: Turn) -> str:
+def _turn_text(turn: Turn) -> str:
     parts = [turn.content, turn.expert_content, turn.action]
     for tool in turn.tools:
-        written = json.dumps(tool.data, ensure_ascii=False)
-        parts += [f"{tool.name} ({tool.status}) {written}", tool.status, *_texts(tool.data)]
-    return "\n".join(map(_plain, parts))
+        data = json.dumps(tool.data, ensure_ascii=False)
+        parts += [f"{tool.name} ({tool.status}) {data}", tool.status, *_strings_in(tool.data)]
+    return "\n".join(map(_normalise, parts))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """The texts inside a tool's data, as they are and not as JSON writes them."""
+def _strings_in(value: Any) -> Iterator[str]:
+    """The strings inside a tool's data, without JSON's escapes."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings_in(item)
 
 
-def _plain(text: str) -> str:
-    """Case, white space and the kind of quotation marks are no difference."""
+def _normalise(text: str) -> str:
+    """Ignores case, white space and the kind of quotation marks."""
     straight = text.translate(str.maketrans("“”‘’", "\"\"''"))
     return " ".join(straight.lower().split())

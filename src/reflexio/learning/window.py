@@ -1,24 +1,26 @@
-"""Which turns are learned from together, and when.
+"""Which turns are learned from together, when a window is due, and which types of learnings apply to it.
 
-A window holds new turns of one agent version and source, oldest first, filled up with earlier ones for context.
+A window holds new turns of one agent version and source, oldest first, filled up with earlier turns for context.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from reflexio.jobs.retry import LONGEST_BACKOFF
 from reflexio.models.config import Config
 from reflexio.models.interaction import Interaction
 from reflexio.models.learned import Role, ToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.storage import Backlog, Unlearned, Waiting
 
-LONGEST_BACKOFF = 300
-
-SIDES: dict[str, Role] = {"assistant": "agent", "agent": "agent", "ai": "agent", "bot": "agent", "system": "system"}
+ROLES: dict[str, Role] = {"assistant": "agent", "agent": "agent", "ai": "agent", "bot": "agent", "system": "system"}
+TYPES = {Kind.PROFILE: "profile_extractor_configs", Kind.USER_PLAYBOOK: "playbook_configs"}
+"""The settings that hold the types of each kind of learning."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedWindow:
     """The new turns of one window, and what applies to them."""
 
     turns: tuple[int, ...]
@@ -28,16 +30,16 @@ class Plan:
 
 
 def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: int) -> bool:
-    """Enough has gathered, a session is over, it has been quiet for a while, or it was due before and failed.
+    """Whether there are enough turns, a session is over, the user was quiet for a while, or an attempt failed.
 
-    A time that lies far ahead was told by a clock that has been set back since, and holds nobody up.
+    A retry time far ahead was set by a clock that has been set back since, and is ignored.
     """
-    urgent = any(each.request.session_finished or each.request.force_extraction for each in turns)
-    return bool(turns) and is_ripe(Backlog(len(turns), urgent), waiting, config, now)
+    is_urgent = any(turn.request.session_finished or turn.request.force_extraction for turn in turns)
+    return bool(turns) and is_backlog_due(Backlog(len(turns), is_urgent), waiting, config, now)
 
 
-def is_ripe(backlog: Backlog, waiting: Waiting, config: Config, now: int) -> bool:
-    """The same, of turns that were only counted."""
+def is_backlog_due(backlog: Backlog, waiting: Waiting, config: Config, now: int) -> bool:
+    """The same as `is_due`, for turns that were only counted."""
     if 0 < waiting.retry_at - now <= LONGEST_BACKOFF:
         return False
     quiet = config.extraction_idle_timeout_seconds
@@ -49,108 +51,82 @@ def is_ripe(backlog: Backlog, waiting: Waiting, config: Config, now: int) -> boo
     )
 
 
-def plan(turns: Sequence[Unlearned], config: Config) -> Plan:
+def next_window(turns: Sequence[Unlearned], config: Config) -> PlannedWindow:
     """The first turns that belong together, at most a window of them."""
     first = turns[0].request
     together: list[Unlearned] = []
-    for each in turns[: config.window_size]:
-        if (each.request.agent_version, each.request.source) != (first.agent_version, first.source):
+    for turn in turns[: config.window_size]:
+        if (turn.request.agent_version, turn.request.source) != (first.agent_version, first.source):
             break
-        together.append(each)
-    ids = tuple(each.turn.interaction_id for each in together)
-    return Plan(ids, first.agent_version, first.source, together[-1].request.request_id)
+        together.append(turn)
+    ids = tuple(turn.turn.interaction_id for turn in together)
+    return PlannedWindow(ids, first.agent_version, first.source, together[-1].request.request_id)
 
 
-def plans(turns: Sequence[Unlearned], config: Config) -> list[Plan]:
+def consecutive_windows(turns: Sequence[Unlearned], config: Config) -> list[PlannedWindow]:
     """All turns in consecutive windows."""
-    made: list[Plan] = []
+    windows: list[PlannedWindow] = []
     rest = list(turns)
     while rest:
-        made.append(plan(rest, config))
-        rest = rest[len(made[-1].turns) :]
-    return made
+        windows.append(next_window(rest, config))
+        rest = rest[len(windows[-1].turns) :]
+    return windows
 
 
-def applicable(config: Config, source: str) -> Config:
-    """The configuration as it applies to turns of one source that were published, not asked for by hand."""
+def automatic_types(config: Config, source: str) -> Config:
+    """The configuration with the types that apply automatically to published turns of one source."""
+    return _select_types(config, source, lambda _, type_: not getattr(type_, "manual_trigger", False))
+
+
+def rerun_types(config: Config, source: str, kind: Kind) -> Config:
+    """The same for a rerun: the types of one kind, also those with a manual trigger."""
+    return _select_types(config, source, lambda type_kind, _: type_kind is kind)
+
+
+def manual_types(config: Config, source: str, kind: Kind) -> Config:
+    """The same for a manual run: the types of one kind that allow it."""
+    return _select_types(config, source, lambda type_kind, type_: type_kind is kind and type_.allow_manual_trigger)
+
+
+def _select_types(config: Config, source: str, is_selected: Callable[[Kind, Any], bool]) -> Config:
+    def select(kind: Kind) -> list[Any]:
+        enabled = [t for t in getattr(config, TYPES[kind]) if not (s := t.request_sources_enabled) or source in s]
+        return [type_ for type_ in enabled if is_selected(kind, type_)]
+
+    return config.model_copy(update={name: select(kind) for kind, name in TYPES.items()})
+
+
+def join_types(config: Config, *selections: Config) -> Config:
+    """The types that apply in one of the selections, in the order of the whole configuration."""
     return config.model_copy(
         update={
-            "profile_extractor_configs": [
-                each
-                for each in config.profile_extractor_configs
-                if _takes(each.request_sources_enabled, source) and not each.manual_trigger
-            ],
-            "playbook_configs": [
-                each for each in config.playbook_configs if _takes(each.request_sources_enabled, source)
-            ],
+            name: [type_ for type_ in getattr(config, name) if any(type_ in getattr(part, name) for part in selections)]
+            for name in TYPES.values()
         }
     )
-
-
-def asked_for(config: Config, source: str, kind: Kind) -> Config:
-    """The same for turns that are learned from once more: of one kind only, and whatever waits to be asked."""
-    return config.model_copy(
-        update={
-            "profile_extractor_configs": [
-                each
-                for each in config.profile_extractor_configs
-                if kind is Kind.PROFILE and _takes(each.request_sources_enabled, source)
-            ],
-            "playbook_configs": [
-                each
-                for each in config.playbook_configs
-                if kind is Kind.USER_PLAYBOOK and _takes(each.request_sources_enabled, source)
-            ],
-        }
-    )
-
-
-def by_hand(config: Config, source: str, kind: Kind) -> Config:
-    """The same for a window that somebody asked for by hand: what allows it."""
-    asked = asked_for(config, source, kind)
-    return asked.model_copy(
-        update={
-            "profile_extractor_configs": [
-                each for each in asked.profile_extractor_configs if each.allow_manual_trigger
-            ],
-            "playbook_configs": [each for each in asked.playbook_configs if each.allow_manual_trigger],
-        }
-    )
-
-
-def joined(config: Config, *some: Config) -> Config:
-    """What applies in one of them, in the order of the whole."""
-    return config.model_copy(
-        update={
-            name: [each for each in getattr(config, name) if any(each in getattr(part, name) for part in some)]
-            for name in ("profile_extractor_configs", "playbook_configs")
-        }
-    )
-
-
-def _takes(sources: list[str] | None, source: str) -> bool:
-    return not sources or source in sources
 
 
 def kinds(config: Config) -> frozenset[Kind]:
-    wanted = {Kind.PROFILE: config.profile_extractor_configs, Kind.USER_PLAYBOOK: config.playbook_configs}
-    return frozenset(kind for kind, types in wanted.items() if types)
+    """The kinds that have at least one type."""
+    return frozenset(kind for kind, name in TYPES.items() if getattr(config, name))
 
 
-def read(turn: Interaction, *, is_new: bool) -> Turn:
-    done = turn.user_action_description if turn.user_action != "none" else ""
+def turn_of(interaction: Interaction, *, is_new: bool) -> Turn:
+    """A stored turn as learners read it."""
     return Turn(
-        id=turn.interaction_id,
-        role=SIDES.get(turn.role.strip().lower(), "user"),
-        content=turn.content,
-        expert_content=turn.expert_content,
-        tools=tuple(ToolCall(each.tool_name, each.tool_data, each.status) for each in turn.tools_used),
-        action=done,
-        image=turn.interacted_image_url,
+        id=interaction.interaction_id,
+        role=ROLES.get(interaction.role.strip().lower(), "user"),
+        content=interaction.content,
+        expert_content=interaction.expert_content,
+        tools=tuple(ToolCall(tool.tool_name, tool.tool_data, tool.status) for tool in interaction.tools_used),
+        action=interaction.user_action_description if interaction.user_action != "none" else "",
+        image=interaction.interacted_image_url,
         is_new=is_new,
     )
 
 
-def window(user_id: str, agent_version: str, earlier: Sequence[Interaction], new: Sequence[Interaction]) -> Window:
-    context = [read(each, is_new=False) for each in earlier]
-    return Window(user_id, agent_version, (*context, *(read(each, is_new=True) for each in new)))
+def build_window(
+    user_id: str, agent_version: str, earlier: Sequence[Interaction], new: Sequence[Interaction]
+) -> Window:
+    context = [turn_of(turn, is_new=False) for turn in earlier]
+    return Window(user_id, agent_version, (*context, *(turn_of(turn, is_new=True) for turn in new)))

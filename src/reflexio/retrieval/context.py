@@ -1,11 +1,10 @@
-"""What to put into a prompt: the learnings that are worth most for the room they take.
+"""What goes into a prompt: the learnings that are worth most for the tokens they take.
 
-The text is the same for the same choice, whatever the order of the ranking, so that providers' prompt caches
-hit; and a stored text cannot step out of its place in it.
+The same learnings give the same text, whatever their ranking, so that providers' prompt caches hit. A stored text
+is escaped and cannot leave its line.
 
-Two learnings repeat each other only if they are the same words in the same order: a number, a negation or a name
-of difference, in any language, makes another statement. What says the same in other words is merged where it is
-learned, not here.
+Two learnings are duplicates only if they have the same words in the same order: another number, negation or name
+makes another statement, in any language. Paraphrases are merged by consolidation, not here.
 """
 
 import math
@@ -16,18 +15,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from reflexio.models.learning import Kind, Learning
-from reflexio.retrieval.exam import UNEXAMINED, Grade
+from reflexio.retrieval.calibration import UNCALIBRATED, Calibration
 from reflexio.retrieval.fusion import ByVectors, ByWords, Hit, fuse
 
 WEAK = 0.35
-"""A learning with less than this share of the best one's evidence is left out: it is there by chance."""
-TELLING, TELLING_ALONE = 2.0, 0.5
-"""Nats of a match by words that count against the vectors' word, and without it."""
-BRIEF, FIRM = 3, 3.0
-"""A query of so few tokens ("ok", "hello") resembles any short sentence: what fits stands so many spreads off."""
-SAME_MATTER = 0.6
-"""Two learnings with this share of their words in common may be about one thing."""
-NEARLY = 0.8
+"""A learning with less than this share of the best one's evidence is left out: chance explains it."""
+WORDS_ENOUGH, WORDS_ENOUGH_ALONE = 2.0, 0.5
+"""Nats of word evidence that suffice where the vectors disagree, and where there is no vector."""
+SHORT_QUERY, SHORT_QUERY_SPREADS = 3, 3.0
+"""A query of so few tokens ("ok", "hello") resembles any short sentence: a match needs so many spreads."""
+SAME_TOPIC = 0.6
+"""Two learnings that share this part of their words may be about the same thing."""
+SIMILAR_WORTH = 0.8
 """With this share of another's worth a learning is worth about the same."""
 HEADINGS = {
     Kind.PROFILE: "About this user",
@@ -38,8 +37,8 @@ OPENING, CLOSING = "<learned>", "</learned>"
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A learning that was found, and the evidence for it among the rows of its own kind."""
+class RankedLearning:
+    """A learning from a search, and the evidence for it among the rows of its own kind."""
 
     learning: Learning
     hit: Hit
@@ -52,22 +51,22 @@ class Context:
     tokens: int
 
 
-_DEAR = re.compile(r"\b[A-Za-z]*+[0-9][A-Za-z0-9]*|[A-Z]{2,}|[!-/:-@\[-`{-~\n]|[^\x00-\x7f]")
+_COSTLY = re.compile(r"\b[A-Za-z]*+[0-9][A-Za-z0-9]*|[A-Z]{2,}|[!-/:-@\[-`{-~\n]|[^\x00-\x7f]")
 _COMMON = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-"""Han, kana and hangul: characters that every vocabulary of today holds most of."""
+"""Han, kana and hangul: characters that most tokenizers have in their vocabulary."""
 
 
 def tokens(text: str) -> int:
-    """About how many tokens, rather too many than too few: any tokeniser, any script.
+    """An upper estimate of the tokens, for any tokenizer and any script.
 
-    Three letters of running text are a token. Digits, codes, capitals and punctuation are one each; what is not
-    ASCII is one less than its bytes, as tokenisers that do not know a character fall back to those.
+    Three letters of running text are a token. Digits, codes, capitals and punctuation are one each. Other characters
+    count one less than their bytes, because tokenizers encode unknown characters by bytes.
     """
-    dear = "".join(_DEAR.findall(text))
-    beyond = len(dear.encode(errors="replace")) - len(dear)
-    common = len(_COMMON.findall(dear)) if beyond else 0
-    plain = len(text) - len(dear)
-    ascii_only = sum(map(str.isascii, dear)) if beyond else len(dear)
+    costly = "".join(_COSTLY.findall(text))
+    beyond = len(costly.encode(errors="replace")) - len(costly)
+    common = len(_COMMON.findall(costly)) if beyond else 0
+    plain = len(text) - len(costly)
+    ascii_only = sum(map(str.isascii, costly)) if beyond else len(costly)
     return math.ceil(plain / 3 - common / 2) + beyond + ascii_only
 
 
@@ -76,55 +75,60 @@ _HEADING_ROOM = {kind: tokens(f"{heading}:\n") for kind, heading in HEADINGS.ite
 
 
 def line(learning: Learning) -> str:
-    said = _escaped(learning.content)
-    return f"- When {_escaped(learning.trigger)}: {said}" if learning.trigger else f"- {said}"
+    content = _escape(learning.content)
+    return f"- When {_escape(learning.trigger)}: {content}" if learning.trigger else f"- {content}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     one_line = " ".join(text.split())
     return one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def compose(candidates: Sequence[Candidate], max_tokens: int, *, query: str, grade: Grade = UNEXAMINED) -> Context:
-    """The most valuable learnings that fit, each said once. `grade` tells which cosines are mere noise."""
-    noise = max(grade.noise, grade.mean + FIRM * grade.spread if tokens(query) <= BRIEF else -1.0)
-    worth = _worth([each for each in candidates if _is_relevant(each.hit, noise)], grade)
+def compose(
+    ranked: Sequence[RankedLearning], max_tokens: int, *, query: str, calibration: Calibration = UNCALIBRATED
+) -> Context:
+    """The most valuable learnings that fit, without duplicates. `calibration` tells which cosines are noise."""
+    noise = max(
+        calibration.noise,
+        calibration.mean + SHORT_QUERY_SPREADS * calibration.spread if tokens(query) <= SHORT_QUERY else -1.0,
+    )
+    worth = _worth([entry for entry in ranked if _is_relevant(entry.hit, noise)], calibration)
     best = max(worth.values(), default=0.0)
-    strong = [each.learning for each in candidates if worth.get(each.learning.id, 0.0) >= max(WEAK * best, 1e-9)]
-    text = render(chosen := _chosen(_said_once(strong), worth, max_tokens))
-    return Context(text, tuple(_ordered(chosen)), tokens(text))
+    strong = [entry.learning for entry in ranked if worth.get(entry.learning.id, 0.0) >= max(WEAK * best, 1e-9)]
+    text = render(chosen := _choose(_without_duplicates(strong), worth, max_tokens))
+    return Context(text, tuple(_in_order(chosen)), tokens(text))
 
 
-def _chosen(learnings: Sequence[Learning], worth: Mapping[int, float], max_tokens: int) -> list[Learning]:
-    room = {each.id: tokens(line(each) + "\n") for each in learnings}
+def _choose(learnings: Sequence[Learning], worth: Mapping[int, float], max_tokens: int) -> list[Learning]:
+    room = {learning.id: tokens(line(learning) + "\n") for learning in learnings}
 
-    def fits(some: Sequence[Learning]) -> bool:
-        headings = sum(_HEADING_ROOM[kind] for kind in {each.kind for each in some})
-        return _FRAME_ROOM + headings + sum(room[each.id] for each in some) <= max_tokens
+    def fits(selection: Sequence[Learning]) -> bool:
+        headings = sum(_HEADING_ROOM[kind] for kind in {learning.kind for learning in selection})
+        return _FRAME_ROOM + headings + sum(room[learning.id] for learning in selection) <= max_tokens
 
     chosen: list[Learning] = []
-    for each in sorted(learnings, key=lambda each: (-worth[each.id] / room[each.id] ** 0.5, each.id)):
-        if fits([*chosen, each]):
-            chosen.append(each)
-        elif old := next((old for old in chosen if _may_be_outdated(old, each, worth)), None):
-            without = [other for other in chosen if other is not old]
-            chosen = [*without, each] if fits([*without, each]) else chosen
+    for new in sorted(learnings, key=lambda learning: (-worth[learning.id] / room[learning.id] ** 0.5, learning.id)):
+        if fits([*chosen, new]):
+            chosen.append(new)
+        elif old := next((old for old in chosen if _may_be_outdated(old, new, worth)), None):
+            without_old = [learning for learning in chosen if learning is not old]
+            chosen = [*without_old, new] if fits([*without_old, new]) else chosen
     return chosen
 
 
 def _is_relevant(hit: Hit, noise: float) -> bool:
     if hit.vector_score is None:
-        return hit.words_evidence >= TELLING_ALONE
-    return hit.vector_score >= noise or hit.words_evidence >= TELLING
+        return hit.words_evidence >= WORDS_ENOUGH_ALONE
+    return hit.vector_score >= noise or hit.words_evidence >= WORDS_ENOUGH
 
 
-def _worth(candidates: Sequence[Candidate], grade: Grade) -> dict[int, float]:
-    """All kinds weighed on one scale: how unlikely their words and their cosine are among strangers."""
-    by_words = sorted((each.hit for each in candidates if each.hit.words_rank), key=lambda hit: -hit.words_evidence)
-    near = {each.hit.id: each.hit.vector_score for each in candidates if each.hit.vector_score is not None}
+def _worth(ranked: Sequence[RankedLearning], calibration: Calibration) -> dict[int, float]:
+    """All kinds on one scale: how unlikely their words and their cosine are for unrelated texts."""
+    by_words = sorted((entry.hit for entry in ranked if entry.hit.words_rank), key=lambda hit: -hit.words_evidence)
+    near = {entry.hit.id: entry.hit.vector_score for entry in ranked if entry.hit.vector_score is not None}
     words = ByWords([hit.id for hit in by_words], [hit.words_evidence for hit in by_words], [0.0] * len(by_words))
-    vectors = ByVectors(list(near), list(near.values()), grade.mean, grade.spread)
-    return {hit.id: hit.score for hit in fuse(words, vectors, trust=grade.trust).hits}
+    vectors = ByVectors(list(near), list(near.values()), calibration.mean, calibration.spread)
+    return {hit.id: hit.score for hit in fuse(words, vectors, trust=calibration.trust).hits}
 
 
 def render(learnings: Sequence[Learning]) -> str:
@@ -132,42 +136,42 @@ def render(learnings: Sequence[Learning]) -> str:
         return ""
     parts = [OPENING]
     for kind, heading in HEADINGS.items():
-        if mine := [each for each in _ordered(learnings) if each.kind is kind]:
-            parts += [f"{heading}:", *map(line, mine)]
+        if of_kind := [learning for learning in _in_order(learnings) if learning.kind is kind]:
+            parts += [f"{heading}:", *map(line, of_kind)]
     return "\n".join([*parts, CLOSING])
 
 
-def _ordered(learnings: Sequence[Learning]) -> list[Learning]:
+def _in_order(learnings: Sequence[Learning]) -> list[Learning]:
     places = list(HEADINGS)
-    return sorted(learnings, key=lambda each: (places.index(each.kind), each.id))
+    return sorted(learnings, key=lambda learning: (places.index(learning.kind), learning.id))
 
 
-def _said_once(learnings: Sequence[Learning]) -> list[Learning]:
-    """Of those that say the same, the newest."""
-    return list({_said(each): each for each in sorted(learnings, key=_age)}.values())
+def _without_duplicates(learnings: Sequence[Learning]) -> list[Learning]:
+    """Of duplicates, the newest."""
+    return list({_normalised(learning): learning for learning in sorted(learnings, key=_age)}.values())
 
 
 def _age(learning: Learning) -> tuple[int, int]:
     return max(learning.created_at, learning.modified_at), learning.id
 
 
-_SILENT = re.compile(r"[\s.,;:!?…'\"“”„‘’«»()\[\]、。，！？；：「」『』¿¡]+|\b(?:[Tt]he|an?|[Pp]lease)\b|[-–—]+(?!\d)")
+_IGNORED = re.compile(r"[\s.,;:!?…'\"“”„‘’«»()\[\]、。，！？；：「」『』¿¡]+|\b(?:[Tt]he|an?|[Pp]lease)\b|[-–—]+(?!\d)")
 _TERM = re.compile(r"[^\W_]+|\S")
 
 
-def _said(learning: Learning) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """When, and what, without what makes no difference: case, punctuation, articles."""
+def _normalised(learning: Learning) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Trigger and content without case, punctuation and articles."""
     return _terms(learning.trigger), _terms(learning.content)
 
 
 @lru_cache(maxsize=1024)
 def _terms(text: str) -> tuple[str, ...]:
-    return tuple(_TERM.findall(_SILENT.sub(" ", unicodedata.normalize("NFKC", text)).casefold()))
+    return tuple(_TERM.findall(_IGNORED.sub(" ", unicodedata.normalize("NFKC", text)).casefold()))
 
 
 def _may_be_outdated(old: Learning, new: Learning, worth: Mapping[int, float]) -> bool:
-    """Whether the new one may be a correction of the old one: where there is room for one, the newer word counts."""
-    if _age(new) < _age(old) or worth[new.id] < NEARLY * worth[old.id]:
+    """Whether the new one may correct the old one: where there is room for one, the newer one goes in."""
+    if _age(new) < _age(old) or worth[new.id] < SIMILAR_WORTH * worth[old.id]:
         return False
-    one, other = set(_terms(old.text)), set(_terms(new.text))
-    return len(one & other) >= SAME_MATTER * max(len(one), len(other))
+    old_terms, new_terms = set(_terms(old.text)), set(_terms(new.text))
+    return len(old_terms & new_terms) >= SAME_TOPIC * max(len(old_terms), len(new_terms))

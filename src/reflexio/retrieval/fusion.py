@@ -1,14 +1,14 @@
-"""One ranking from two: what the words say and what the vectors say, added up as evidence.
+"""One ranking from two: the evidence of the words and the evidence of the vectors, added up.
 
-Both are put in one unit, how unlikely a row is to score that well by chance (in nats). For words that is what
-BM25 already adds up, as long as the query is short; a long one shares words with every row, and there the
-spread of the scores is the unit. For vectors it is the tail of the similarities among the searched rows, so
-that neither the range of an embedder's scores nor the number of rows matters. In long conversations words
-are the stronger evidence, among a few one-sentence memories the vectors are, and nobody has to say which.
+Both are measured in nats: how unlikely a row is to score that well by chance. For words that is what BM25 already
+adds up, as long as the query is short; a long query shares words with every row, and there the spread of the scores
+is the unit. For vectors it is the tail of the similarities among the searched rows, so that neither the range of an
+embedder's scores nor the number of rows matters. In long conversations words are the stronger evidence, among a few
+one-sentence memories the vectors are; nobody has to configure which.
 
-How much the vectors count is decided anew for every query: by the embedder's grade in the exam, by whether it
-tells the searched rows apart, by how much of the query the words leave open, and by whether the words see
-anything in the rows that the vectors put first. A row that stands out as chance cannot explain is always heard.
+The weight of the vectors is computed for every query: from the embedder's calibration, from whether it distinguishes
+the searched rows, from how much of the query the words leave open, and from whether the words support the rows that
+the vectors put first. A row whose cosine chance cannot explain always counts.
 """
 
 from collections.abc import Sequence
@@ -17,25 +17,25 @@ from math import erfc, exp, log, pi, sqrt
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-# Even an embedder that failed the exam may break a tie between rows that the words hold equal.
+# Even an embedder that failed its calibration may break a tie between rows that the words hold equal.
 LEAST_WEIGHT = 0.05
 # An embedder that cannot read a language, or rows made after one pattern, finds all of them near and hardly
 # different. Below this share of difference in what they have in common it is believed less, and soon not at all.
-TOLD_APART = 0.28
-# The nearest rows, by which it is judged whether the words see what the vectors see.
+LEAST_DIFFERENCE = 0.28
+# The nearest rows, which show whether the words support the vectors.
 NEAREST = 3
-# Where the words see less in these than this share of what they see in their own best row, the two contradict.
-VOUCHED = 0.7
-# A best row by words that holds less of the query than this found it by chance, as in a long or chatty query.
-LITTLE, MOST_WEIGHT = 0.3, 2.0
+# Where the words score these rows lower than this share of their own best row, the two contradict.
+LEAST_SUPPORT = 0.7
+# A best row by words that contains less of the query than this was found by chance, as in a long or chatty query.
+LOW_COVERAGE, MOST_WEIGHT = 0.3, 2.0
 # Nats by which the nearest row stands before the next, by chance: exponential, so that one query in fifty has more.
 CHANCE_LEAD = 4.0
-_ROOT_OF_TWO = sqrt(2)
+_SQRT_2 = sqrt(2)
 
 
 @dataclass(frozen=True, slots=True)
 class ByWords:
-    """Rows found by words, best first: BM25 scores, and how much of the query each row holds, from 0 to 1.
+    """Rows found by words, best first: BM25 scores, and the share of the query that each row contains.
 
     `spread` is that of the scores of all rows searched, also of those without a word.
     """
@@ -60,7 +60,7 @@ class ByVectors:
 
 
 class Hit(NamedTuple):
-    """A row, its place in the sum of the evidence, and what that is made of."""
+    """A row, its total evidence, and the parts of it."""
 
     id: int
     score: float
@@ -93,101 +93,101 @@ class Fused:
     vector_weight: float
 
 
-def fuse(words: ByWords, vectors: ByVectors, *, trust: float = 1.0, strangers: float | None = None) -> Fused:
-    """Rank all rows of both by the sum of their evidence; equals by cosine, then by age.
+def fuse(words: ByWords, vectors: ByVectors, *, trust: float = 1.0, unrelated: float | None = None) -> Fused:
+    """Ranks all rows of both by the sum of their evidence; ties by cosine, then by age.
 
-    `trust` is the embedder's grade in the exam and `strangers` the mean cosine of unrelated sentences there,
-    None while it is unknown. Either side may be empty: then the other decides alone.
+    `trust` comes from the embedder's calibration, and so does `unrelated`, the mean cosine of unrelated sentences,
+    which is None while it is unknown. Either side may be empty: then the other decides alone.
     """
     cosine = dict(zip(vectors.ids, vectors.scores, strict=True))
-    standing = _Standing(vectors.mean, vectors.spread)
+    cosines = _Distribution(vectors.mean, vectors.spread)
     rank = {row: (place, score) for place, (row, score) in enumerate(zip(words.ids, words.scores, strict=True), 1)}
     weight = 0.0
     if cosine:
         best = sorted(cosine.items(), key=itemgetter(1), reverse=True)[:NEAREST]
-        nearest = [_Near(standing.of(near), *rank.get(row, (None, 0.0))) for row, near in best]
-        weight = _weight(words, nearest, standing, trust, strangers)
+        nearest = [_NearestRow(cosines.z_score(near), *rank.get(row, (None, 0.0))) for row, near in best]
+        weight = _weight(words, nearest, cosines, trust, unrelated)
     unit = max(1.0, words.spread)
-    placed = []
+    ranked = []
     for row in rank.keys() | cosine.keys():
         place, score = rank.get(row, (None, 0.0))
         near = cosine.get(row)
         by_words = score / unit
-        by_vector = weight * _surprise(standing.of(near))
+        by_vector = weight * _surprise(cosines.z_score(near))
         total = by_words + by_vector
         hit = Hit(row, total, place, score, by_words, near, by_vector)
-        placed.append((-total, 2.0 if near is None else -near, row, hit))
-    placed.sort()
-    return Fused(tuple([each[3] for each in placed]), weight)
+        ranked.append((-total, 2.0 if near is None else -near, row, hit))
+    ranked.sort()
+    return Fused(tuple([entry[3] for entry in ranked]), weight)
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _Distribution:
     mean: float
     spread: float
 
-    def of(self, cosine: float | None) -> float:
-        """How many spreads above the mean; an unknown row, or one among equals, is average."""
+    def z_score(self, cosine: float | None) -> float:
+        """How many spreads above the mean; a row without a vector, or one among equals, is average."""
         return 0.0 if cosine is None or self.spread <= 1e-6 else (cosine - self.mean) / self.spread
 
 
-class _Near(NamedTuple):
-    """One of the nearest rows: how it stands, and its rank and score by words."""
+class _NearestRow(NamedTuple):
+    """One of the nearest rows: its z-score, and its rank and score by words."""
 
-    high: float
+    z_score: float
     words_rank: int | None
     words_score: float
 
 
 def _weight(
-    words: ByWords, nearest: Sequence[_Near], standing: _Standing, trust: float, strangers: float | None
+    words: ByWords, nearest: Sequence[_NearestRow], cosines: _Distribution, trust: float, unrelated: float | None
 ) -> float:
-    passed = min(1.0, max(0.0, trust))
+    trusted = min(1.0, max(0.0, trust))
     lead = _lead(words, nearest)
-    examined = LEAST_WEIGHT + (1 - LEAST_WEIGHT) * passed
-    grade = max(examined * _told_apart(standing, strangers), lead)
+    least = LEAST_WEIGHT + (1 - LEAST_WEIGHT) * trusted
+    reliability = max(least * _discrimination(cosines, unrelated), lead)
     if not len(words.ids):
-        return grade
+        return reliability
     covered = min(1.0, max(0.0, words.coverage[0]))
-    # A row that holds nearly all of the query leaves nothing to guess. To the fourth power, because one that
-    # holds half of it leaves nearly everything to guess.
-    left_open = (1 - covered**4) * (1 + (_little(covered) - 1) * passed)
-    contradicted = 1.5 * covered * max(0.0, VOUCHED - _vouched(words, nearest))
-    return grade * max(left_open * max(0.0, 1 - contradicted), lead / 2)
+    # A row that contains nearly all of the query leaves nothing open. To the fourth power, because one that
+    # contains half of it leaves nearly everything open.
+    left_open = (1 - covered**4) * (1 + (_low_coverage_factor(covered) - 1) * trusted)
+    contradicted = 1.5 * covered * max(0.0, LEAST_SUPPORT - _word_support(words, nearest))
+    return reliability * max(left_open * max(0.0, 1 - contradicted), lead / 2)
 
 
-def _lead(words: ByWords, nearest: Sequence[_Near]) -> float:
+def _lead(words: ByWords, nearest: Sequence[_NearestRow]) -> float:
     """How sure it is, from 0 to 1, that the nearest row is not there by chance, nor for its words."""
     if len(nearest) < 2:
         return 0.0
     first, second = nearest[:2]
-    beyond = _surprise(first.high) - _surprise(second.high) - CHANCE_LEAD
+    beyond = _surprise(first.z_score) - _surprise(second.z_score) - CHANCE_LEAD
     held = words.coverage[first.words_rank - 1] if first.words_rank else 0.0
     return (1 - exp(-beyond)) * (1 - min(1.0, max(0.0, held))) if beyond > 0 else 0.0
 
 
-def _told_apart(standing: _Standing, strangers: float | None) -> float:
-    """From 1, the rows differ for the embedder, to 0, all are the same to it."""
-    common = 0.0 if strangers is None else standing.mean - strangers
-    if standing.spread >= TOLD_APART * common:
+def _discrimination(cosines: _Distribution, unrelated: float | None) -> float:
+    """From 1, the embedder distinguishes the rows, to 0, all are the same to it."""
+    common = 0.0 if unrelated is None else cosines.mean - unrelated
+    if cosines.spread >= LEAST_DIFFERENCE * common:
         return 1.0
-    return (standing.spread / (TOLD_APART * common)) ** 6
+    return (cosines.spread / (LEAST_DIFFERENCE * common)) ** 6
 
 
-def _little(covered: float) -> float:
-    """How many times more the vectors count because the words found next to nothing of the query."""
-    return min(MOST_WEIGHT, (LITTLE / covered) ** 0.25) if 0 < covered < LITTLE else 1.0
+def _low_coverage_factor(covered: float) -> float:
+    """How many times more the vectors count because the words cover next to nothing of the query."""
+    return min(MOST_WEIGHT, (LOW_COVERAGE / covered) ** 0.25) if 0 < covered < LOW_COVERAGE else 1.0
 
 
-def _vouched(words: ByWords, nearest: Sequence[_Near]) -> float:
-    """What the words see in the nearest rows, as a share of what they see in their best."""
-    total = sum(max(0.0, near.high) for near in nearest) * words.scores[0]
-    seen = sum(max(0.0, near.high) * near.words_score for near in nearest)
+def _word_support(words: ByWords, nearest: Sequence[_NearestRow]) -> float:
+    """The words' score of the nearest rows, as a share of their best score."""
+    total = sum(max(0.0, near.z_score) for near in nearest) * words.scores[0]
+    seen = sum(max(0.0, near.z_score) * near.words_score for near in nearest)
     return min(1.0, seen / total) if total > 0 else 0.0
 
 
-def _surprise(standing: float) -> float:
-    """Minus the logarithm of the chance that a row stands as high or higher, if rows stand normally."""
-    if standing < 8:
-        return -log(erfc(standing / _ROOT_OF_TWO) / 2)
-    return standing * standing / 2 + log(standing * sqrt(2 * pi))
+def _surprise(z_score: float) -> float:
+    """Minus the logarithm of the chance of such a z-score or a higher one, in a normal distribution."""
+    if z_score < 8:
+        return -log(erfc(z_score / _SQRT_2) / 2)
+    return z_score * z_score / 2 + log(z_score * sqrt(2 * pi))

@@ -13,6 +13,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from reflexio.app import Reflexio, build
 from reflexio.errors import InvalidRequest
 from reflexio.models.config import Setting
 from reflexio.models.shape import Answered, Sent
@@ -37,7 +38,6 @@ from reflexio.server.routes import (
     settings,
 )
 from reflexio.settings import RateLimit, Settings
-from reflexio.wiring import Reflexio, build
 
 # FastAPI silences this while it makes a route; ours are built later, when it no longer does.
 warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)

@@ -10,8 +10,8 @@ from starlette.datastructures import Headers
 
 from reflexio.errors import NotAuthorised
 from reflexio.models.loopback import is_loopback
+from reflexio.organisations.keys import DEFAULT_ORG, digest
 from reflexio.ports.storage import Database, Keys
-from reflexio.usecases.keys import DEFAULT_ORG, digest
 
 REMEMBERED_FOR = 2.0
 """Seconds that a look at the keys is trusted: a new or revoked key counts after at most that long."""

@@ -76,7 +76,7 @@ class Entry:
         gate: Gate = scope["app"].state.gate
         limiter: Limiter = scope["app"].state.limiter
         if scope["path"] not in WATCHING:
-            scope["app"].state.reflexio.traffic.seen()
+            scope["app"].state.reflexio.traffic.record_call()
         peer = scope["client"][0] if scope.get("client") else ""
         scope["org_id"] = await gate.organisation(peer, headers)
         limiter.admit(f"{scope['org_id']} {peer}", name(scope["path"]))

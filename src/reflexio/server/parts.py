@@ -2,8 +2,8 @@
 
 from starlette.requests import Request
 
+from reflexio.app import Reflexio
 from reflexio.ports.storage import Store
-from reflexio.wiring import Reflexio
 
 
 def house(request: Request) -> Reflexio:

@@ -8,12 +8,12 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from reflexio.app import Reflexio, build
 from reflexio.errors import InvalidRequest
 from reflexio.models.loopback import is_loopback
 from reflexio.server.app import create_app
 from reflexio.server.loading import loading
 from reflexio.settings import Settings
-from reflexio.wiring import Reflexio, build
 
 log = logging.getLogger("reflexio.server")
 

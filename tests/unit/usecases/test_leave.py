@@ -9,7 +9,7 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.models.playbook import UpdatePlaybookStatusRequest
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, Tx
-from reflexio.retrieval.walk import every
+from reflexio.retrieval.filters import all_pages
 from reflexio.storage.sqlite import open_sqlite
 from reflexio.usecases import erase, review
 from tests.builders import request, said

@@ -33,7 +33,7 @@ from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, T
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
 from reflexio.usecases import erase, operations
-from reflexio.usecases.configure import stored
+from reflexio.organisations.configuration import stored_config
 from reflexio.usecases.learn import Classroom
 from reflexio.usecases.manual import generate
 from reflexio.usecases.rerun import NOTHING, Reruns

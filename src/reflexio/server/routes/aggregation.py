@@ -22,7 +22,7 @@ async def run_playbook_aggregation(
     `wait_for_response=false` after three seconds at the latest, with what is known by then. `success` is false while
     another one is in progress, and when it failed.
     """
-    here, runs = store(request), house(request).aggregations
+    here, runs = store(request), house(request).aggregation
     params = asked.model_dump(mode="json", exclude_none=True)
     try:
         run = await runs.begin(here, asked.agent_version, asked.type_among, params)

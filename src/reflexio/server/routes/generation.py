@@ -4,6 +4,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from reflexio.errors import Conflict, NotFound
+from reflexio.learning import rerun
+from reflexio.learning.service import manual_playbook_scope, manual_profile_scope
 from reflexio.models.generation import (
     ManualPlaybookGenerationRequest,
     ManualPlaybookGenerationResponse,
@@ -19,7 +21,6 @@ from reflexio.ports.storage import TurnScope
 from reflexio.ports.work import Json
 from reflexio.server.body import JsonRoute
 from reflexio.server.parts import house, store
-from reflexio.usecases import manual, rerun
 
 router = APIRouter(prefix="/api", tags=["operations"], route_class=JsonRoute)
 BEGUN = "Begun; follow it by its operation_id."
@@ -40,7 +41,7 @@ async def _rerun(request: Request, kind: Kind, scope: TurnScope, asked: BaseMode
 
 async def _manual(request: Request, kind: Kind, scope: TurnScope, asked: BaseModel, name: str) -> Json:
     try:
-        made = await manual.generate(house(request).classroom, store(request), kind, scope, _params(asked))
+        made = await house(request).learning.run_manually(store(request), kind, scope, _params(asked))
     except (Conflict, NotFound) as refused:
         return {"success": False, "msg": str(refused)}
     failed = f"; {made.failed_users} user(s) failed" if made.failed_users else ""
@@ -56,7 +57,7 @@ async def rerun_profile_generation(
     They take the place of the pending profiles of the same users and source; current ones stay as they are.
     Answers at once. `success` is false when no turn matches, or while another one is in progress.
     """
-    made = await _rerun(request, Kind.PROFILE, rerun.profiles(asked), asked)
+    made = await _rerun(request, Kind.PROFILE, rerun.profile_scope(asked), asked)
     return RerunProfileGenerationResponse(**made)
 
 
@@ -65,7 +66,7 @@ async def rerun_playbook_generation(
     request: Request, asked: RerunPlaybookGenerationRequest
 ) -> RerunPlaybookGenerationResponse:
     """The same for user playbooks, from the turns of one agent version."""
-    made = await _rerun(request, Kind.USER_PLAYBOOK, rerun.playbooks(asked), asked)
+    made = await _rerun(request, Kind.USER_PLAYBOOK, rerun.playbook_scope(asked), asked)
     return RerunPlaybookGenerationResponse(**made)
 
 
@@ -77,7 +78,7 @@ async def manual_profile_generation(
 
     Only with extractors that have `allow_manual_trigger`. Answers when it is done, with what is new or changed.
     """
-    made = await _manual(request, Kind.PROFILE, manual.profiles(asked), asked, "profiles_generated")
+    made = await _manual(request, Kind.PROFILE, manual_profile_scope(asked), asked, "profiles_generated")
     return ManualProfileGenerationResponse(**made)
 
 
@@ -86,5 +87,5 @@ async def manual_playbook_generation(
     request: Request, asked: ManualPlaybookGenerationRequest
 ) -> ManualPlaybookGenerationResponse:
     """The same for user playbooks, from the turns of one agent version."""
-    made = await _manual(request, Kind.USER_PLAYBOOK, manual.playbooks(asked), asked, "playbooks_generated")
+    made = await _manual(request, Kind.USER_PLAYBOOK, manual_playbook_scope(asked), asked, "playbooks_generated")
     return ManualPlaybookGenerationResponse(**made)

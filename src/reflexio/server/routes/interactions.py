@@ -5,6 +5,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from reflexio.errors import InvalidRequest
+from reflexio.interactions import browse, erase
+from reflexio.interactions import publish as publishing
+from reflexio.learning.service import learning_status as read_learning_status
 from reflexio.models.interaction import (
     BulkDeleteResponse,
     ClearUserDataRequest,
@@ -29,8 +32,6 @@ from reflexio.models.paging import Cursor
 from reflexio.models.shape import Name
 from reflexio.server.body import JsonRoute
 from reflexio.server.parts import house, store
-from reflexio.usecases import browse, erase
-from reflexio.usecases import publish as publishing
 
 router = APIRouter(prefix="/api", tags=["interactions"], route_class=JsonRoute)
 
@@ -85,8 +86,8 @@ async def publish_interaction(request: Request, wanted: PublishRequest) -> Publi
 
     if not _is_awaited(request) or wanted.evaluation_only:
         return await stored()
-    with parts.classroom.attended(mine.org_id, wanted.user_id):
-        return await parts.classroom.learn_now(mine, wanted.user_id, await stored())
+    with parts.learning_scheduler.reserve(mine.org_id, wanted.user_id):
+        return await parts.learning.learn_publish(mine, wanted.user_id, await stored())
 
 
 def _is_awaited(request: Request) -> bool:
@@ -99,7 +100,7 @@ def _is_awaited(request: Request) -> bool:
 @router.get("/learning_status", response_model_exclude_none=True)
 async def learning_status(request: Request, request_id: Name) -> LearningStatusResponse:
     """How far learning from a publish has come. A 404 when there is no such request."""
-    return await publishing.learning_status(store(request), house(request).clock, request_id)
+    return await read_learning_status(store(request), house(request).clock, request_id)
 
 
 @router.post("/finalize_session", response_model_exclude_none=True)
@@ -166,5 +167,9 @@ async def clear_user_data(request: Request, which: ClearUserDataRequest) -> Clea
     than `min_cluster_size` still stand behind.
     """
     return await erase.user(
-        store(request), house(request).clock, which.user_id, withdraw_unsupported=which.withdraw_unsupported
+        store(request),
+        house(request).clock,
+        which.user_id,
+        house(request).withdraw_user,
+        withdraw_unsupported=which.withdraw_unsupported,
     )

@@ -4,6 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from reflexio.aggregation import review
+from reflexio.learning import learnings, provenance
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.learning import Kind
 from reflexio.models.paging import Cursor
@@ -40,9 +42,9 @@ from reflexio.models.provenance import GetLearningProvenanceRequest, LearningPro
 from reflexio.models.shape import Moment, Source
 from reflexio.models.status import WireStatus
 from reflexio.ports.storage import LearningFilter
+from reflexio.retrieval import filters
 from reflexio.server.body import JsonRoute
 from reflexio.server.parts import house, store
-from reflexio.usecases import learnings, provenance, review
 
 router = APIRouter(prefix="/api", tags=["learnings"], route_class=JsonRoute)
 
@@ -72,7 +74,7 @@ async def add_agent_playbook(request: Request, wanted: AddAgentPlaybookRequest) 
 @router.post("/get_profiles", response_model_exclude_none=True)
 async def get_profiles(request: Request, asked: GetUserProfilesRequest) -> GetProfilesResponse:
     """A user's profiles, newest first; current ones unless `status_filter` says otherwise. Expired ones are gone."""
-    where = learnings.profiles(asked, now(request))
+    where = filters.listed_profiles(asked, now(request))
     return await _profiles(request, where, asked.top_k, asked.cursor)
 
 
@@ -87,14 +89,14 @@ async def get_all_profiles(
     cursor: Cursor | None = None,
 ) -> GetProfilesResponse:
     """Everybody's profiles in the organisation, newest first."""
-    where = learnings.all_profiles(status_filter, start_time, end_time, source, now(request))
+    where = filters.all_profiles(status_filter, start_time, end_time, source, now(request))
     return await _profiles(request, where, limit, cursor)
 
 
 async def _profiles(
     request: Request, where: LearningFilter, limit: int | None, cursor: str | None
 ) -> GetProfilesResponse:
-    found = await learnings.listed(store(request), where, limit, cursor)
+    found = await learnings.list_learnings(store(request), where, limit, cursor)
     return GetProfilesResponse.model_construct(
         user_profiles=[UserProfile.of(each) for each in found.rows],
         msg=f"Found {len(found.rows)} profile(s)",
@@ -105,7 +107,9 @@ async def _profiles(
 @router.post("/get_user_playbooks", response_model_exclude_none=True)
 async def get_user_playbooks(request: Request, asked: GetUserPlaybooksRequest) -> GetUserPlaybooksResponse:
     """User playbooks, newest first; current ones unless `status_filter` says otherwise."""
-    found = await learnings.listed(store(request), learnings.user_playbooks(asked), asked.limit, asked.cursor)
+    found = await learnings.list_learnings(
+        store(request), filters.listed_user_playbooks(asked), asked.limit, asked.cursor
+    )
     return GetUserPlaybooksResponse.model_construct(
         user_playbooks=[UserPlaybook.of(each) for each in found.rows],
         msg=f"Found {len(found.rows)} user playbook(s)",
@@ -116,7 +120,9 @@ async def get_user_playbooks(request: Request, asked: GetUserPlaybooksRequest) -
 @router.post("/get_agent_playbooks", response_model_exclude_none=True)
 async def get_agent_playbooks(request: Request, asked: GetAgentPlaybooksRequest) -> GetAgentPlaybooksResponse:
     """Agent playbooks of any decision, newest first. `status_filter` of pending also means: waiting for a decision."""
-    found = await learnings.listed(store(request), learnings.agent_playbooks(asked), asked.limit, asked.cursor)
+    found = await learnings.list_learnings(
+        store(request), filters.listed_agent_playbooks(asked), asked.limit, asked.cursor
+    )
     return GetAgentPlaybooksResponse.model_construct(
         agent_playbooks=[AgentPlaybook.of(each) for each in found.rows],
         msg=f"Found {len(found.rows)} agent playbook(s)",

@@ -8,6 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import StreamingResponse
 
+from reflexio.jobs import operations
+from reflexio.learning import stall, upgrade
 from reflexio.models.operation import (
     CancelOperationRequest,
     CancelOperationResponse,
@@ -28,10 +30,10 @@ from reflexio.models.upgrade import (
     UpgradeUserPlaybooksResponse,
 )
 from reflexio.models.usage import UsageResponse
+from reflexio.organisations.usage import usage as read_usage
 from reflexio.ports.storage import Tx
 from reflexio.server.body import JsonRoute
 from reflexio.server.parts import house, store
-from reflexio.usecases import operations, spend, stall, upgrade
 
 router = APIRouter(tags=["operations"], route_class=JsonRoute)
 
@@ -54,9 +56,9 @@ async def upgrade_all_profiles(request: Request, asked: UpgradeProfilesRequest) 
     Only within what is named, in one transaction. With `profile_ids`, only the rows named are touched. When nothing
     is pending, nothing changes and `success` is false.
     """
-    now, scope = _now(request), upgrade.profiles(asked)
+    now, scope = _now(request), upgrade.profile_scope(asked)
     if asked.only_affected_users:
-        scope = upgrade.affected(scope, Status.PENDING, now)
+        scope = upgrade.affected_users(scope, Status.PENDING, now)
     made = await store(request).write(lambda tx: upgrade.upgrade(tx, scope, now))
     return UpgradeProfilesResponse(
         success=made.promoted > 0,
@@ -72,7 +74,7 @@ async def upgrade_all_user_playbooks(
     request: Request, asked: UpgradeUserPlaybooksRequest
 ) -> UpgradeUserPlaybooksResponse:
     """The same for user playbooks of an agent version, of a type, or of both."""
-    now, scope = _now(request), upgrade.user_playbooks(asked)
+    now, scope = _now(request), upgrade.user_playbook_scope(asked)
     act = upgrade.upgrade if asked.archive_current else upgrade.promote
     made = await store(request).write(lambda tx: act(tx, scope, now))
     return UpgradeUserPlaybooksResponse(
@@ -87,9 +89,9 @@ async def upgrade_all_user_playbooks(
 @router.post("/api/downgrade_all_profiles", response_model_exclude_none=True)
 async def downgrade_all_profiles(request: Request, asked: DowngradeProfilesRequest) -> DowngradeProfilesResponse:
     """Current and archived profiles change places. When nothing is archived, nothing changes and `success` is false."""
-    now, scope = _now(request), upgrade.profiles(asked)
+    now, scope = _now(request), upgrade.profile_scope(asked)
     if asked.only_affected_users:
-        scope = upgrade.affected(scope, Status.ARCHIVED, now)
+        scope = upgrade.affected_users(scope, Status.ARCHIVED, now)
     made = await store(request).write(lambda tx: upgrade.downgrade(tx, scope, now))
     return DowngradeProfilesResponse(
         success=made.restored > 0,
@@ -104,7 +106,7 @@ async def downgrade_all_user_playbooks(
     request: Request, asked: DowngradeUserPlaybooksRequest
 ) -> DowngradeUserPlaybooksResponse:
     """The same for user playbooks of an agent version, of a type, or of both."""
-    now, scope = _now(request), upgrade.user_playbooks(asked)
+    now, scope = _now(request), upgrade.user_playbook_scope(asked)
     made = await store(request).write(lambda tx: upgrade.downgrade(tx, scope, now))
     return DowngradeUserPlaybooksResponse(
         success=made.restored > 0,
@@ -125,7 +127,7 @@ async def get_operation_status(
 
     def look(tx: Tx) -> OperationStatusInfo | None:
         found = operations.latest(tx, service_name)
-        return operations.told(tx, found, _now(request)) if found else None
+        return operations.describe(tx, found, _now(request)) if found else None
 
     found = await store(request).read(look)
     msg = f"The operation is {found.status.value}" if found else f"There was no operation of {service_name!r}"
@@ -180,7 +182,7 @@ async def _events(told: AsyncIterator[OperationStatusInfo | None]) -> AsyncItera
 @router.get("/api/usage", response_model_exclude_none=True)
 async def usage(request: Request, days: Annotated[int, Query(ge=1, le=366)] = 30) -> UsageResponse:
     """Model calls and tokens by day (UTC), operation and model, newest first, and today's budget."""
-    return await spend.usage(store(request), house(request).clock, days)
+    return await read_usage(store(request), house(request).clock, days)
 
 
 @router.get("/stall_state", response_model_exclude_none=True)

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter, Request
 
+from reflexio.learning import learnings
 from reflexio.models.outcome import RecordOutcomeRequest
 from reflexio.models.profile import UpdateResponse
 from reflexio.server.body import JsonRoute
 from reflexio.server.parts import store
-from reflexio.usecases import outcome
 
 router = APIRouter(prefix="/api", tags=["learnings"], route_class=JsonRoute)
 
@@ -14,4 +14,4 @@ router = APIRouter(prefix="/api", tags=["learnings"], route_class=JsonRoute)
 @router.post("/record_outcome", response_model_exclude_none=True)
 async def record_outcome(request: Request, told: RecordOutcomeRequest) -> UpdateResponse:
     """Counts that playbooks helped, hurt, or were learned once more; unknown ids are passed over."""
-    return await outcome.record(store(request), told)
+    return await learnings.record_outcome(store(request), told)

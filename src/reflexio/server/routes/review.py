@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request
 
+from reflexio.aggregation import review, review_queue
 from reflexio.models.review import (
     GetReviewQueueRequest,
     GetReviewQueueResponse,
@@ -11,7 +12,6 @@ from reflexio.models.review import (
 )
 from reflexio.server.body import JsonRoute
 from reflexio.server.parts import house, store
-from reflexio.usecases import queue, review
 
 router = APIRouter(prefix="/api", tags=["review"], route_class=JsonRoute)
 
@@ -22,7 +22,7 @@ async def get_review_queue(request: Request, asked: GetReviewQueueRequest) -> Ge
 
     With `agent_playbook_id` that one, whatever was decided about it; a 404 when there is none.
     """
-    return await queue.queue(store(request), house(request).embedder.name, asked)
+    return await review_queue.review_queue(store(request), house(request).embedder.name, asked)
 
 
 @router.post("/review_agent_playbooks", response_model_exclude_none=True)

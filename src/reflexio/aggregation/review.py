@@ -1,0 +1,152 @@
+"""Review: a person decides about agent playbooks, with reviewer, time and reason recorded; decisions can be undone.
+
+Approving a playbook that replaces others retires those in the same transaction. A retired playbook is kept with a
+pointer to its successor, and not found any more.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from reflexio.errors import Conflict
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.playbook import UpdateAgentPlaybookRequest, UpdatePlaybookStatusRequest
+from reflexio.models.profile import UpdateResponse
+from reflexio.models.review import ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
+from reflexio.models.status import PlaybookStatus, Status
+from reflexio.ports.clock import Clock
+from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
+from reflexio.retrieval.filters import get_one
+
+REVIEWED, UNDONE = "reviewed", "undone"
+CHANGEABLE = ("name", "content", "trigger", "rationale")
+
+
+@dataclasses.dataclass(frozen=True)
+class ReviewDecision:
+    """New wording, a new status, or both."""
+
+    wording: dict[str, Any]
+    status: PlaybookStatus | None
+    reviewer: str
+    reason: str
+
+
+async def decide(store: Store, clock: Clock, request: UpdatePlaybookStatusRequest) -> UpdateResponse:
+    return await edit(store, clock, UpdateAgentPlaybookRequest.model_validate(request.model_dump()))
+
+
+async def edit(store: Store, clock: Clock, request: UpdateAgentPlaybookRequest) -> UpdateResponse:
+    """Changes the wording, the decision, or both at once."""
+    now = clock.now()
+    texts = (request.playbook_name, request.content, request.trigger, request.rationale)
+    wording = {name: text for name, text in zip(CHANGEABLE, texts, strict=True) if text is not None}
+    decision = ReviewDecision(wording, request.playbook_status, request.reviewer, request.reason)
+    await store.write(lambda tx: _change(tx, request.agent_playbook_id, decision, now))
+    status = request.playbook_status
+    return UpdateResponse(msg=f"The agent playbook is {status.value}" if status else "Updated")
+
+
+async def decide_many(store: Store, clock: Clock, request: ReviewAgentPlaybooksRequest) -> ReviewResponse:
+    """Decides about all of them or none."""
+    now, decision = clock.now(), ReviewDecision({}, request.playbook_status, request.reviewer, request.reason)
+    ids = list(dict.fromkeys(request.agent_playbook_ids))
+
+    def change(tx: Tx) -> list[int]:
+        return [retired for playbook_id in ids for retired in _change(tx, playbook_id, decision, now)]
+
+    retired = await store.write(change)
+    msg = f"{len(ids)} agent playbook(s) are {request.playbook_status.value}"
+    return ReviewResponse(changed_count=len(ids), retired_ids=retired, msg=msg)
+
+
+async def undo(store: Store, clock: Clock, request: UndoReviewRequest) -> ReviewResponse:
+    """Takes the last decision about each back, all of them or none. Raises Conflict where there is none."""
+    now = clock.now()
+    ids = list(dict.fromkeys(request.agent_playbook_ids))
+
+    def change(tx: Tx) -> list[int]:
+        return [back for each in ids for back in _undo(tx, each, request.reviewer, request.reason, now)]
+
+    restored = await store.write(change)
+    return ReviewResponse(changed_count=len(ids), restored_ids=restored, msg=f"Took back {len(ids)} decision(s)")
+
+
+def _change(tx: Tx, number: int, decision: ReviewDecision, now: int) -> list[int]:
+    """Returns which others were retired."""
+    before = get_one(tx, LearningFilter(Kind.AGENT_PLAYBOOK, ids=(number,)))
+    if decision.status and before.status is Status.SUPERSEDED:
+        successor = before.details.get("superseded_by")
+        raise Conflict(f"The agent playbook {number} was replaced by {successor}; review that one.")
+    review = decision.status or before.review
+    tx.learnings.replace(dataclasses.replace(before, **decision.wording, review=review, modified_at=now))
+    event = LineageEvent(before.id, before.kind, "edited", now, actor=decision.reviewer, reason=decision.reason)
+    if decision.wording:
+        tx.learnings.note(event)
+    if not decision.status:
+        return []
+    retired = _retire_replaced(tx, before, decision, now) if review is PlaybookStatus.APPROVED else []
+    old_wording: dict[str, Any] = {name: getattr(before, name) for name in decision.wording}
+    details = {"wording": old_wording, "retired": retired}
+    moved = dataclasses.replace(event, from_status=before.review.value, to_status=review.value)
+    tx.learnings.note(dataclasses.replace(moved, op=REVIEWED, details=details))
+    return retired
+
+
+def _retire_replaced(tx: Tx, approved: Learning, decision: ReviewDecision, now: int) -> list[int]:
+    """Retires what it replaces, as far as that is still current."""
+    old = tx.learnings.many(approved.details.get("replaces", []))
+    current = [row for row in old.values() if row.kind is approved.kind and row.status is Status.CURRENT]
+    for row in current:
+        retire(tx, row, approved.id, decision.reviewer, decision.reason, now)
+    return [row.id for row in current]
+
+
+def _undo(tx: Tx, number: int, reviewer: str, reason: str, now: int) -> list[int]:
+    """Returns which others were restored."""
+    current = get_one(tx, LearningFilter(Kind.AGENT_PLAYBOOK, ids=(number,)))
+    last = last_decision(tx.learnings.lineage(number))
+    if last is None:
+        raise Conflict(f"There is no decision about the agent playbook {number} to take back.")
+    if current.status is not Status.CURRENT:
+        raise Conflict(f"The agent playbook {number} was replaced by {current.details.get('superseded_by')} since.")
+    review = PlaybookStatus(last.from_status)
+    wording: dict[str, Any] = last.details.get("wording", {})
+    tx.learnings.replace(dataclasses.replace(current, **wording, review=review, modified_at=now))
+    moved = (current.review.value, review.value)
+    tx.learnings.note(LineageEvent(number, current.kind, UNDONE, now, reviewer, reason, *moved))
+    old = tx.learnings.many(last.details.get("retired", []))
+    retired = [row for row in old.values() if row.details.get("superseded_by") == current.public_id]
+    for row in retired:
+        restore(tx, row, reviewer, reason, now)
+    return [row.id for row in retired]
+
+
+def last_decision(events: Sequence[LineageEvent]) -> LineageEvent | None:
+    """The last decision that was not undone."""
+    decisions: list[LineageEvent] = []
+    for event in events:
+        if event.op == REVIEWED:
+            decisions.append(event)
+        elif event.op == UNDONE and decisions:
+            decisions.pop()
+    return decisions[-1] if decisions else None
+
+
+def retire(tx: Tx, old: Learning, successor: int, actor: str, reason: str, now: int) -> None:
+    """Replaces a playbook by its successor."""
+    details = {**old.details, "superseded_by": str(successor)}
+    tx.learnings.replace(dataclasses.replace(old, status=Status.SUPERSEDED, details=details, modified_at=now))
+    _note_status(tx, old, "superseded", actor, reason, now, Status.SUPERSEDED)
+
+
+def restore(tx: Tx, old: Learning, actor: str, reason: str, now: int) -> None:
+    """Makes a retired playbook current again."""
+    details = {name: value for name, value in old.details.items() if name != "superseded_by"}
+    tx.learnings.replace(dataclasses.replace(old, status=Status.CURRENT, details=details, modified_at=now))
+    _note_status(tx, old, "restored", actor, reason, now, Status.CURRENT)
+
+
+def _note_status(tx: Tx, old: Learning, op: str, actor: str, reason: str, now: int, to: Status) -> None:
+    event = LineageEvent(old.id, old.kind, op, now, actor, reason, old.status.value, to.value)
+    tx.learnings.note(event)

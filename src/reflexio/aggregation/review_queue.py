@@ -1,0 +1,111 @@
+"""The review queue: agent playbooks that wait for a person, each with its support and the disagreement about it."""
+
+from collections.abc import Iterable, Sequence
+from difflib import unified_diff
+
+import numpy as np
+
+from reflexio.learning.opposition import opposed
+from reflexio.learning.provenance import lineage_entry
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import page
+from reflexio.models.playbook import AgentPlaybook
+from reflexio.models.review import GetReviewQueueRequest, GetReviewQueueResponse, ReviewItem, Testimony
+from reflexio.models.status import PlaybookStatus
+from reflexio.ports.storage import LearningFilter, QueryVector, Store, Tx
+from reflexio.retrieval.filters import get_one
+from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
+
+SHOWN = 10
+"""Quotes for and against each playbook."""
+NEAREST = 30
+"""User playbooks near a playbook that are checked for disagreement."""
+WORDING = ("trigger", "content", "rationale")
+
+
+async def review_queue(store: Store, model: str, request: GetReviewQueueRequest) -> GetReviewQueueResponse:
+    """`model` is the name of the embedder in use."""
+    return await store.read(lambda tx: _read_queue(tx, model, request))
+
+
+def _read_queue(tx: Tx, model: str, request: GetReviewQueueRequest) -> GetReviewQueueResponse:
+    pending = LearningFilter(
+        Kind.AGENT_PLAYBOOK,
+        agent_version=request.agent_version,
+        name=request.playbook_name,
+        reviews=(PlaybookStatus.PENDING,),
+    )
+    waiting = tx.learnings.count(pending)
+    if request.agent_playbook_id:
+        playbook = get_one(tx, LearningFilter(Kind.AGENT_PLAYBOOK, ids=(request.agent_playbook_id,)))
+        return GetReviewQueueResponse(items=[_item(tx, model, playbook)], pending_count=waiting)
+    listing = tx.learnings.page(pending, page(request.limit, request.cursor))
+    return GetReviewQueueResponse(
+        items=[_item(tx, model, playbook) for playbook in listing.rows],
+        pending_count=waiting,
+        msg=f"{waiting} agent playbook(s) wait for a decision",
+        next_cursor=listing.cursor,
+    )
+
+
+def _item(tx: Tx, model: str, playbook: Learning) -> ReviewItem:
+    windows = playbook.details.get("source_windows", [])
+    sources = tx.learnings.many([window["user_playbook_id"] for window in windows[:SHOWN]])
+    old = tx.learnings.many(playbook.details.get("replaces", []))
+    return ReviewItem(
+        agent_playbook=AgentPlaybook.of(playbook),
+        support=playbook.details.get("support", 0),
+        evidence_count=len(windows),
+        evidence=_quotes(row for row in sources.values() if row.kind is Kind.USER_PLAYBOOK),
+        disagreement=_quotes(_contradicting(tx, model, playbook)),
+        replaces=[AgentPlaybook.of(row) for row in old.values()],
+        difference="\n".join(difference(row, playbook) for row in old.values()),
+        history=[lineage_entry(event) for event in tx.learnings.lineage(playbook.id)],
+    )
+
+
+def _quotes(rows: Iterable[Learning]) -> list[Testimony]:
+    return [
+        Testimony(
+            user_playbook_id=row.id,
+            user_id=row.user_id or None,
+            trigger=row.trigger or None,
+            content=row.content,
+            source_span=row.details.get("source_span") or None,
+        )
+        for row in rows
+    ]
+
+
+def _contradicting(tx: Tx, model: str, playbook: Learning) -> Sequence[Learning]:
+    """User playbooks about the same topic that contradict it."""
+    where = LearningFilter(Kind.USER_PLAYBOOK, agent_version=playbook.agent_version, name=playbook.name)
+    query = SearchQuery(playbook.text, _cluster_centroid(tx, model, playbook), top_k=NEAREST)
+    hits = search(SearchableLearnings(tx, where), query).hits
+    rows = tx.learnings.many([hit.id for hit in hits])
+    near = [rows[hit.id] for hit in hits if hit.id in rows]
+    return [row for row in near if opposed(row.content, playbook.content)][:SHOWN]
+
+
+def _cluster_centroid(tx: Tx, model: str, playbook: Learning) -> QueryVector | None:
+    """The centroid of its cluster, so that nothing has to be embedded for the search."""
+    if not playbook.cluster:
+        return None
+    members = tx.pools.members(playbook.agent_version, playbook.name, model, (playbook.cluster,))
+    vectors = [np.frombuffer(row.vector, np.float16).astype(np.float32) for row in members if row.vector]
+    if not vectors:
+        return None
+    centroid = np.sum(vectors, axis=0)
+    length = float(np.linalg.norm(centroid))
+    return QueryVector(model, tuple((centroid / length).tolist())) if length else None
+
+
+def difference(old: Learning, new: Learning) -> str:
+    """The lines of the wording that change, marked with + and -.
+
+    >>> difference(Learning(Kind.AGENT_PLAYBOOK, "Ask."), Learning(Kind.AGENT_PLAYBOOK, "Ask twice."))
+    '- content: Ask.\\n+ content: Ask twice.'
+    """
+    before, after = ([f"{name}: {getattr(row, name)}" for name in WORDING] for row in (old, new))
+    changes = list(unified_diff(before, after, n=0, lineterm=""))[2:]
+    return "\n".join(f"{line[0]} {line[1:]}" for line in changes if not line.startswith("@@"))

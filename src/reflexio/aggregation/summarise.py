@@ -1,0 +1,210 @@
+"""Summarises one cluster into one pending agent playbook.
+
+Two steps: `write` asks the learner; `keep` stores the answer in one transaction, in which nothing that was erased
+meanwhile survives and approved playbooks stay as they are.
+"""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from reflexio.aggregation.clusters import fingerprint, unit_length
+from reflexio.aggregation.pool import vectors_of
+from reflexio.aggregation.review import retire
+from reflexio.errors import ProviderError, ProviderUnavailable
+from reflexio.jobs.token_budget import record_spend
+from reflexio.learning.worker import LearnerSetup
+from reflexio.models.config import Config
+from reflexio.models.learned import Gathered, Rule
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import Page
+from reflexio.models.status import PlaybookStatus
+from reflexio.ports.storage import Cluster, LearningFilter, LineageEvent, Member, QueryVector, Store, Tx
+from reflexio.ports.work import Json
+from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
+
+OPERATION = "aggregate"
+MOST_READ = 40
+"""Members that a learner reads: the most central ones, each wording once."""
+MOST_KNOWN = 6
+MOST_WINDOWS = 1000
+PROPOSE_AGAIN = 2
+"""A rejected playbook is proposed again when its cluster has grown by this factor."""
+RULE = TypeAdapter(Rule)
+OPEN = (PlaybookStatus.APPROVED, PlaybookStatus.PENDING)
+
+
+@dataclass(frozen=True)
+class ClusterSummary:
+    """A cluster that is being summarised."""
+
+    agent_version: str
+    name: str
+    number: int
+    least: int
+    config: Config
+    store: Store
+    setup: LearnerSetup
+
+    @property
+    def label(self) -> str:
+        """How an operation names the cluster, where it would name a user."""
+        return f"{self.name}#{self.number}"
+
+    async def write(self) -> Json:
+        """The learner's answer for the cluster as it is now, and which members it was shown."""
+        members = await self.store.read(self._members)
+        if len(members) < self.least:
+            return {"is_gone": True}
+        vectors = await vectors_of(members, self.setup.embedder)
+        centre = unit_length(vectors.sum(axis=0, keepdims=True))[0]
+        most_central = [members[place] for place in np.argsort(-(vectors @ centre), kind="stable")]
+        shown = _without_repetition(most_central)[:MOST_READ]
+        query = QueryVector(self.setup.embedder.name, tuple(centre.tolist()))
+        seen = {"shown": [member.id for member in shown], "fingerprint": fingerprint(members)}
+        question, is_rejected = await self.store.read(lambda tx: self._question(tx, shown, len(members), query))
+        if is_rejected or len(question.members) < len(shown):
+            return {**seen, "is_unasked": True}
+        answer = await self.setup.learner.generalise(question, self.config)
+        await record_spend(self.store, answer.spend, self.setup.clock, OPERATION)
+        return {**seen, "rule": RULE.dump_python(answer.rule) if answer.rule else None}
+
+    def _members(self, tx: Tx) -> list[Member]:
+        return tx.pools.members(self.agent_version, self.name, self.setup.embedder.name, (self.number,))
+
+    def _state(self, tx: Tx) -> Cluster:
+        return tx.pools.cluster(self.agent_version, self.name, self.number)
+
+    def _question(self, tx: Tx, shown: Sequence[Member], count: int, query: QueryVector) -> tuple[Gathered, bool]:
+        playbooks = self._playbooks(tx)
+        before = next((row for row in playbooks if row.review in OPEN), None)
+        rows = tx.learnings.many([member.id for member in shown])
+        members = tuple(rows[member.id] for member in shown if member.id in rows)
+        where = LearningFilter(Kind.AGENT_PLAYBOOK, agent_version=self.agent_version, name=self.name, reviews=OPEN)
+        own = {row.id for row in playbooks}
+        hits = search(
+            SearchableLearnings(tx, where), SearchQuery(shown[0].content, query, top_k=MOST_KNOWN + len(own))
+        ).hits
+        near = tx.learnings.many([hit.id for hit in hits if hit.id not in own])
+        known = tuple(near[hit.id] for hit in hits if hit.id in near)[:MOST_KNOWN]
+        return Gathered(self.name, members, count, before, known), _is_rejected(playbooks, count)
+
+    def _playbooks(self, tx: Tx) -> list[Learning]:
+        """The current agent playbooks of this cluster, newest first."""
+        where = LearningFilter(
+            Kind.AGENT_PLAYBOOK, agent_version=self.agent_version, name=self.name, clusters=(self.number,)
+        )
+        return list(tx.learnings.page(where, Page(MOST_WINDOWS)).rows)
+
+    def keep(self, tx: Tx, answer: Json) -> Json:
+        """Stores the answer; returns the `numbers` of new agent playbooks, and whether the answer `is_stale`.
+
+        An answer is stale when a member was deleted while the learner read it.
+        """
+        members = self._members(tx)
+        is_stale = bool(set(answer.get("shown", ())) - {member.id for member in members})
+        if answer.get("is_gone") or is_stale:
+            shrunk = dataclasses.replace(self._state(tx), size=len(members), written="")
+            tx.pools.note(self.agent_version, self.name, shrunk)
+            return {"numbers": [], "is_stale": is_stale}
+        now = self.setup.clock.now()
+        rule = RULE.validate_python(answer["rule"]) if answer.get("rule") else None
+        playbooks = [row for row in self._playbooks(tx) if row.review in OPEN]
+        rows = tx.learnings.many([member.id for member in members[-MOST_WINDOWS:]])
+        evidence = {
+            "source_windows": [_source_window(rows[number]) for number in sorted(rows)],
+            "support": support(member.user_id for member in members),
+        }
+        is_new = rule is not None and (rule.content, rule.trigger) not in [(p.content, p.trigger) for p in playbooks]
+        if rule is not None and is_new:
+            number = self._add(tx, rule, playbooks, rows, evidence, now)
+        else:
+            number = _update_evidence(tx, playbooks, evidence, now)
+        written = {"playbook_id": number, "written": answer["fingerprint"]}
+        clean = dataclasses.replace(self._state(tx), failed="", attempts=0, error="", size=len(members))
+        tx.pools.note(self.agent_version, self.name, dataclasses.replace(clean, **written))
+        return {"numbers": [number] if is_new else [], "is_stale": False}
+
+    def fail(self, tx: Tx, error: ProviderError) -> None:
+        """Records that the learner failed. The cluster is tried again; outages do not count against it."""
+        state = self._state(tx)
+        seen = fingerprint(self._members(tx))
+        attempts = (state.attempts if state.failed == seen else 0) + (not isinstance(error, ProviderUnavailable))
+        failed = dataclasses.replace(state, failed=seen, attempts=attempts, error=str(error)[:1000])
+        tx.pools.note(self.agent_version, self.name, failed)
+
+    def _add(
+        self, tx: Tx, rule: Rule, playbooks: Sequence[Learning], rows: dict[int, Learning], evidence: Json, now: int
+    ) -> int:
+        """Adds a pending playbook. It replaces pending ones now, and approved ones once it is approved."""
+        pending = [row for row in playbooks if row.review is PlaybookStatus.PENDING]
+        approved = [row.id for row in playbooks if row.review is PlaybookStatus.APPROVED]
+        inherited = [number for row in pending for number in row.details.get("replaces", [])]
+        sources = {row.source for row in rows.values()}
+        learner = self.setup.learner
+        details = {
+            **evidence,
+            "replaces": list(dict.fromkeys([*approved, *inherited])),
+            "learner": learner.name,
+            "fingerprint": learner.fingerprint,
+        }
+        new = Learning(
+            Kind.AGENT_PLAYBOOK,
+            rule.content,
+            agent_version=self.agent_version,
+            name=self.name,
+            source=sources.pop() if len(sources) == 1 else "",
+            trigger=rule.trigger,
+            rationale=rule.rationale,
+            cluster=self.number,
+            details=details,
+            created_at=now,
+            modified_at=now,
+        )
+        (number,) = tx.learnings.add([new])
+        reason = f"made of {len(evidence['source_windows'])} playbooks of {evidence['support']} users"
+        tx.learnings.note(LineageEvent(number, new.kind, "aggregated", now, learner.name, reason))
+        for row in pending:
+            retire(tx, row, number, learner.name, reason, now)
+        return number
+
+
+def support(users: Iterable[str]) -> int:
+    """The number of distinct users."""
+    return len(set(users))
+
+
+def _source_window(row: Learning) -> Json:
+    """A user playbook with all turns of the window it was learned from, not only those it quotes."""
+    turns = row.details.get("window_interaction_ids") or row.details.get("source_interaction_ids", [])
+    return {"user_playbook_id": row.id, "source_interaction_ids": turns}
+
+
+def _update_evidence(tx: Tx, playbooks: Sequence[Learning], evidence: Json, now: int) -> int:
+    """Gives the pending playbook the evidence of new members that change nothing in its wording."""
+    for row in [row for row in playbooks if row.review is PlaybookStatus.PENDING][:1]:
+        tx.learnings.replace(dataclasses.replace(row, details={**row.details, **evidence}, modified_at=now))
+    return playbooks[0].id if playbooks else 0
+
+
+def _without_repetition(members: Sequence[Member]) -> list[Member]:
+    """Each wording at most twice, from two users: what two users say in the same words is not private to one."""
+    users: defaultdict[str, set[str]] = defaultdict(set)
+    kept = []
+    for member in members:
+        said_by = users[member.content.strip().lower()]
+        if len(said_by) < 2 and member.user_id not in said_by:
+            said_by.add(member.user_id)
+            kept.append(member)
+    return kept
+
+
+def _is_rejected(playbooks: Sequence[Learning], count: int) -> bool:
+    """Whether a person rejected the newest playbook of this cluster, and it has not grown much since."""
+    if not playbooks or playbooks[0].review is not PlaybookStatus.REJECTED:
+        return False
+    return count < PROPOSE_AGAIN * len(playbooks[0].details.get("source_windows", []))

@@ -1,0 +1,70 @@
+"""Withdraws an erased user's part in agent playbooks. The playbooks stay: they belong to everybody."""
+
+import dataclasses
+from collections.abc import Set
+from typing import Any
+
+from reflexio.aggregation.service import aggregator_settings
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.status import Status
+from reflexio.organisations.configuration import stored_config
+from reflexio.ports.storage import LearningFilter, LineageEvent, TurnScope, Tx
+from reflexio.retrieval.filters import all_pages
+
+
+def withdraw_user(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool) -> int:
+    """Removes the windows of a user from agent playbooks, before the rows of the user are removed.
+
+    With `withdraw_unsupported`, playbooks that fewer users than `min_cluster_size` still support are archived;
+    returns how many.
+    """
+    own = LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)
+    playbooks = {row.id for row in all_pages(tx, own)}
+    turns = {turn.turn.interaction_id for turn in tx.interactions.within(TurnScope(), user_id)}
+    if not playbooks and not turns:
+        return 0
+    config, withdrawn = stored_config(tx), 0
+    # All rows are read first: a changed row would appear again at another place in the list.
+    for row in list(all_pages(tx, LearningFilter(Kind.AGENT_PLAYBOOK, statuses=None))):
+        remaining = _without_user(row, playbooks, turns, now)
+        if remaining is row:
+            continue
+        least = aggregator_settings(config, row.name).min_cluster_size
+        if withdraw_unsupported and row.status is Status.CURRENT and remaining.details["support"] < least:
+            remaining = dataclasses.replace(remaining, status=Status.ARCHIVED)
+            reason = f"fewer than {least} users support it"
+            moved = (row.status.value, remaining.status.value)
+            tx.learnings.note(LineageEvent(row.id, row.kind, "withdrawn", now, "", reason, *moved))
+            withdrawn += 1
+        tx.learnings.replace(remaining)
+        if row.cluster and row.status is Status.CURRENT:
+            _summarise_again(tx, row, now)
+    return withdrawn
+
+
+def _summarise_again(tx: Tx, row: Learning, now: int) -> None:
+    """Schedules its cluster for another summary: the wording may be the user's own."""
+    place = (row.agent_version, row.name)
+    tx.pools.put(dataclasses.replace(tx.pools.get(*place), retry_at=now))
+    tx.pools.note(*place, dataclasses.replace(tx.pools.cluster(*place, row.cluster), written=""))
+
+
+def _without_user(row: Learning, playbooks: Set[int], turns: Set[int], now: int) -> Learning:
+    """The same row when the user had no part in it."""
+    windows = row.details.get("source_windows", [])
+    kept = [rest for window in windows if (rest := _window_without_user(window, playbooks, turns))]
+    if kept == windows:
+        return row
+    support = max(0, row.details.get("support", len(windows)) - 1)
+    # The quoted words are dropped: it is not known which user said them.
+    details = {name: value for name, value in row.details.items() if name != "source_span"}
+    return dataclasses.replace(row, details={**details, "source_windows": kept, "support": support}, modified_at=now)
+
+
+def _window_without_user(window: dict[str, Any], playbooks: Set[int], turns: Set[int]) -> dict[str, Any] | None:
+    """The window without the user's turns; None when it was learned from the user."""
+    cited = window.get("source_interaction_ids", [])
+    rest = [turn for turn in cited if turn not in turns]
+    if window["user_playbook_id"] in playbooks or (cited and not rest):
+        return None
+    return {**window, "source_interaction_ids": rest}

@@ -1,0 +1,283 @@
+"""The composition root: Settings in, a running Reflexio out. The only module that names backends."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from reflexio.aggregation.scheduler import AggregationScheduler
+from reflexio.aggregation.service import AggregationService
+from reflexio.aggregation.withdraw import withdraw_user
+from reflexio.aggregation.worker import AggregationWorker
+from reflexio.engine.durable import DurableWork
+from reflexio.engine.sole import Sole
+from reflexio.errors import ReflexioError, StorageTaken
+from reflexio.interactions.erase import WithdrawUser
+from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
+from reflexio.learning.rerun import RerunWorker
+from reflexio.learning.scheduler import LearningScheduler
+from reflexio.learning.service import LearningService
+from reflexio.learning.stall import StallMonitor
+from reflexio.learning.worker import LearnerSetup, LearningWorker, SetupFor
+from reflexio.models.config import APIKeyConfig, Config, PlaybookOptimizerConfig
+from reflexio.models.loopback import is_loopback
+from reflexio.optimisation.scheduler import OptimisationScheduler
+from reflexio.optimisation.service import OptimisationBackends, OptimisationService
+from reflexio.optimisation.worker import OptimisationWorker
+from reflexio.ports.assistant import Assistant
+from reflexio.ports.chat import Chat
+from reflexio.ports.clock import Clock, SystemClock
+from reflexio.ports.critic import Critic
+from reflexio.ports.embedding import Embedder
+from reflexio.ports.learner import Learner
+from reflexio.ports.storage import Database
+from reflexio.ports.work import Work
+from reflexio.providers.chat.resolve import Key
+from reflexio.retrieval.embedding_backlog import keep_embedding
+from reflexio.retrieval.query import QueryEmbedder
+from reflexio.settings import Settings
+
+T = TypeVar("T")
+
+log = logging.getLogger("reflexio")
+
+DATABASE, LOCK = "reflexio.db", "work.lock"
+RECEIPTS_KEPT, JOBS_KEPT = 7 * 86_400, 86_400
+HOUR, TAKE_OVER_SECONDS = 3600.0, 1.0
+
+
+@dataclass
+class Reflexio:
+    """All parts, connected."""
+
+    settings: Settings
+    database: Database
+    clock: Clock
+    query_embedder: QueryEmbedder
+    work: Work
+    setup_for: SetupFor
+    learning: LearningService
+    learning_scheduler: LearningScheduler
+    reruns: RerunWorker
+    aggregation: AggregationService
+    aggregation_scheduler: AggregationScheduler
+    optimisation: OptimisationService
+    optimisation_scheduler: OptimisationScheduler
+    withdraw_user: WithdrawUser = withdraw_user
+    traffic: Traffic = field(default_factory=Traffic)
+    _works: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+
+    @property
+    def embedder(self) -> Embedder:
+        return self.query_embedder.embedder
+
+    def start(self) -> None:
+        """Starts the background work."""
+        for work in (self._tidy_hourly, self._warm, self._embed, self._learn, self._aggregate, self._optimise):
+            self._tasks.start(restart_on_error(work))
+
+    async def _warm(self) -> None:
+        await self.database.warm(self.embedder.name)
+
+    async def _embed(self) -> None:
+        async def wait_for_quiet() -> bool:
+            # Turns are found by their words before they have vectors: embedding yields to learning too.
+            if not await self.traffic.wait_for_quiet():
+                return False
+            if self.learning_scheduler.is_learning:
+                await asyncio.sleep(self.traffic.QUIET)
+            return not self.learning_scheduler.is_learning
+
+        await keep_embedding(self.database, self.embedder, wait_for_quiet)
+
+    async def _learn(self) -> None:
+        await self._take_over()
+        # Loading the learner's modules takes long; on the event loop it would block all callers.
+        with suppress(ReflexioError):  # the first window reports the error
+            await asyncio.to_thread(self.setup_for, Config())
+        await self.learning_scheduler.run(lambda: self.traffic.is_busy)
+
+    async def _aggregate(self) -> None:
+        await self._works.wait()
+        await self.aggregation_scheduler.run(self.traffic.wait_for_quiet)
+
+    async def _optimise(self) -> None:
+        await self._works.wait()
+        await self.optimisation_scheduler.run()
+
+    async def _take_over(self) -> None:
+        """Waits for the process lock: of several servers on one folder, one learns; when it ends, another one does."""
+        is_logged = False
+        while not self._works.is_set():
+            try:
+                await self.work.start()
+                self._works.set()
+            except StorageTaken as error:
+                if not is_logged:
+                    log.warning("this server does not learn: %s", error)
+                is_logged = True
+                await asyncio.sleep(TAKE_OVER_SECONDS)
+
+    async def tidy(self) -> None:
+        """Removes receipts and jobs that nobody will ask for again."""
+        now = self.clock.now()
+        await self.database.forget_receipts(now - RECEIPTS_KEPT)
+        await self.work.forget(now - JOBS_KEPT)
+
+    async def _tidy_hourly(self) -> None:
+        while True:
+            await self.tidy()
+            await asyncio.sleep(HOUR)
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+        await self.work.close()
+        await self.embedder.aclose()
+        await self.database.close()
+
+
+async def open_database(settings: Settings) -> Database:
+    from reflexio.storage.sqlite import open_sqlite
+
+    return await asyncio.to_thread(open_sqlite, settings.data / DATABASE)
+
+
+def choose_embedder(settings: Settings) -> Embedder:
+    from reflexio.providers.embedding.cached import CachedEmbedder
+    from reflexio.providers.embedding.resolve import resolve
+
+    key, url = settings.openai_api_key, settings.openai_base_url
+    return CachedEmbedder(resolve(settings.embedder, api_key=key, base_url=url))
+
+
+def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
+    def process_lock() -> Sole:
+        return Sole(settings.data / LOCK)
+
+    return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, alone=process_lock)
+
+
+def learner_setups(settings: Settings, embedder: Embedder, clock: Clock) -> SetupFor:
+    """The learner of each configuration: with the model that the organisation or the server names, or without one."""
+    learner = _cached(settings, lambda config: choose_learner(settings, config, embedder))
+    return lambda config: LearnerSetup(learner(config), embedder, clock)
+
+
+def _cached(settings: Settings, make: Callable[[Config], T]) -> Callable[[Config], T]:
+    """One object for each configuration of models and keys, because models keep their connections."""
+    objects: dict[str, T] = {}
+
+    def find(config: Config) -> T:
+        writer = config.playbook_optimizer_config.reflection_model
+        models = f"{config.llm_config!r} {provider_keys(settings, config)!r} {model_name(settings, config)} {writer}"
+        secret = "".join(credentials.api_key for credentials in provider_keys(settings, config).values())
+        key = hashlib.sha256(f"{models} {secret}".encode()).hexdigest()
+        if key not in objects:
+            objects[key] = make(config)
+        return objects[key]
+
+    return find
+
+
+def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Learner:
+    name = model_name(settings, config)
+    if not name:
+        from reflexio.learners.local.learner import LocalLearner
+
+        return LocalLearner(embedder)
+    from reflexio.learners.llm.learner import LlmLearner
+
+    return LlmLearner(choose_chat(settings, config, name))
+
+
+def choose_chat(settings: Settings, config: Config, name: str) -> Chat:
+    from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, resolve
+
+    timeout = config.llm_config.generation_timeout_seconds if config.llm_config else None
+    return resolve(name, keys=provider_keys(settings, config), timeout=timeout or TIMEOUT_SECONDS)
+
+
+def choose_critic(settings: Settings, config: Config) -> Critic | None:
+    """The critic that judges rollouts and rewords playbooks; None without a model."""
+    name = model_name(settings, config)
+    if not name:
+        return None
+    from reflexio.learners.llm.critic import LlmCritic
+
+    judge = choose_chat(settings, config, name)
+    writer = config.playbook_optimizer_config.reflection_model
+    return LlmCritic(judge, choose_chat(settings, config, writer) if writer else judge)
+
+
+def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
+    from reflexio.providers.assistants.resolve import resolve
+
+    # On a server that others reach, whoever may configure it could otherwise run any program on it.
+    anywhere = Path("/") if is_loopback(settings.host) else None
+    return resolve(config, scripts=settings.scripts or anywhere)
+
+
+def model_name(settings: Settings, config: Config) -> str:
+    if config.api_key_config and config.api_key_config.custom_endpoint:
+        return f"custom:{config.api_key_config.custom_endpoint.model}"
+    own = config.llm_config.generation_model_name if config.llm_config else None
+    return own or settings.model
+
+
+def provider_keys(settings: Settings, config: Config) -> dict[str, Key]:
+    """The server's keys, overridden by the organisation's own."""
+    return {**settings.provider_keys, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
+
+
+def _own_keys(config: APIKeyConfig) -> dict[str, Key]:
+    keys = {}
+    for name in APIKeyConfig.model_fields:
+        entry = getattr(config, name)
+        if entry is not None and entry.api_key is not None:
+            provider = {"custom_endpoint": "custom", "gemini": "google"}.get(name, name)
+            keys[provider] = Key(entry.api_key.get_secret_value(), entry.api_base or "")
+    return keys
+
+
+async def build(
+    settings: Settings, *, clock: Clock | None = None, embedder: Embedder | None = None, work: Work | None = None
+) -> Reflexio:
+    clock, embedder = clock or SystemClock(), embedder or choose_embedder(settings)
+    database = await open_database(settings)
+    work = work or choose_work(settings, database, clock)
+    setup_for, stalls = learner_setups(settings, embedder, clock), StallMonitor(clock)
+    LearningWorker(database, clock, setup_for, stalls).register(work)
+    learning_scheduler = LearningScheduler(database, work, clock, stalls)
+    reruns = RerunWorker(database, work, clock, setup_for, stalls)
+    reruns.register()
+    aggregation = AggregationService(work, clock)
+    aggregation_worker = AggregationWorker(database, clock, setup_for, stalls)
+    aggregation_worker.register(work)
+    backends = OptimisationBackends(
+        lambda config: choose_assistant(settings, config),
+        _cached(settings, lambda config: choose_critic(settings, config)),
+    )
+    optimisation = OptimisationService(work, clock, backends)
+    OptimisationWorker(database, clock, backends, stalls.provider_refused, stalls.provider_works).register(work)
+    optimisation_scheduler = OptimisationScheduler(database, clock, optimisation, backends)
+    aggregation_worker.on_added.append(optimisation_scheduler.on_aggregated)
+    return Reflexio(
+        settings,
+        database,
+        clock,
+        QueryEmbedder(embedder),
+        work,
+        setup_for,
+        LearningService(work, clock, learning_scheduler),
+        learning_scheduler,
+        reruns,
+        aggregation,
+        AggregationScheduler(database, clock, aggregation),
+        optimisation,
+        optimisation_scheduler,
+    )

@@ -1,0 +1,147 @@
+"""Profiles and playbooks by hand: add, list, edit, delete, and count the outcomes of playbooks."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from reflexio.errors import InvalidRequest
+from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.outcome import RecordOutcomeRequest
+from reflexio.models.paging import MOST, Listing, page
+from reflexio.models.profile import (
+    AddResponse,
+    DeleteUserProfileRequest,
+    ProfileStatisticsResponse,
+    UpdateResponse,
+    UpdateUserProfileRequest,
+)
+from reflexio.models.status import Status
+from reflexio.ports.clock import Clock
+from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
+from reflexio.retrieval.filters import LABELS, get_one
+
+EXPIRING_SOON = 7 * 86_400
+
+
+async def add(store: Store, new: Sequence[Learning]) -> AddResponse:
+    ids = await store.write(lambda tx: tx.learnings.add(new))
+    public = [dataclasses.replace(learning, id=number).public_id for learning, number in zip(new, ids, strict=True)]
+    return AddResponse(added_count=len(ids), message=f"Added {len(ids)} {LABELS[new[0].kind]}(s)", ids=public)
+
+
+async def list_learnings(
+    store: Store, where: LearningFilter, limit: int | None, cursor: str | None
+) -> Listing[Learning]:
+    wanted_page = page(limit or MOST, cursor)
+    return await store.read(lambda tx: tx.learnings.page(where, wanted_page))
+
+
+async def update(store: Store, clock: Clock, where: LearningFilter, changes: dict[str, Any]) -> UpdateResponse:
+    """Changes the named fields; None leaves a field as it is."""
+    values = {name: value for name, value in changes.items() if value is not None}
+    now = clock.now()
+
+    def change(tx: Tx) -> UpdateResponse:
+        before = get_one(tx, where)
+        after = dataclasses.replace(before, **values)
+        if after == before:
+            return UpdateResponse(msg="Nothing to change")
+        tx.learnings.replace(dataclasses.replace(after, modified_at=now))
+        tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now))
+        return UpdateResponse(msg="Updated")
+
+    return await store.write(change)
+
+
+async def update_profile(store: Store, clock: Clock, request: UpdateUserProfileRequest) -> UpdateResponse:
+    now = clock.now()
+
+    def change(tx: Tx) -> UpdateResponse:
+        # An expired profile is gone: an edit does not bring it back.
+        alive = LearningFilter(Kind.PROFILE, keys=(request.profile_id,), user_id=request.user_id, alive_at=now)
+        before = get_one(tx, alive)
+        details = before.details
+        if request.custom_features is not None:
+            details = {**details, "custom_features": request.custom_features}
+        after = dataclasses.replace(
+            before,
+            content=request.content or before.content,
+            details=details,
+            modified_at=now,
+            # Profiles are listed by the time at which they were last confirmed.
+            created_at=now,
+        )
+        tx.learnings.replace(after)
+        tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now))
+        return UpdateResponse(msg="Updated")
+
+    return await store.write(change)
+
+
+async def delete_one(store: Store, where: LearningFilter) -> DeleteResponse:
+    def delete(tx: Tx) -> DeleteResponse:
+        get_one(tx, where)
+        tx.learnings.remove(dataclasses.replace(where, statuses=None))
+        return DeleteResponse(message="Deleted")
+
+    return await store.write(delete)
+
+
+async def delete_profiles(store: Store, request: DeleteUserProfileRequest) -> DeleteResponse:
+    """Deletes one profile by id, or those of the user that contain a text."""
+    if request.profile_id:
+        return await delete_one(
+            store, LearningFilter(Kind.PROFILE, keys=(request.profile_id,), user_id=request.user_id)
+        )
+    if not request.search_query.strip():
+        raise InvalidRequest("Give profile_id or search_query; delete_all_profiles deletes all.")
+    where = LearningFilter(Kind.PROFILE, user_id=request.user_id, contains=request.search_query.strip())
+    count = await store.write(lambda tx: tx.learnings.remove(where))
+    return DeleteResponse(message=f"Deleted {count} profile(s)")
+
+
+async def delete_many(store: Store, *filters: LearningFilter) -> BulkDeleteResponse:
+    def delete(tx: Tx) -> int:
+        return sum(tx.learnings.remove(dataclasses.replace(where, statuses=None)) for where in filters)
+
+    count = await store.write(delete)
+    return BulkDeleteResponse(deleted_count=count, message=f"Deleted {count} row(s)")
+
+
+async def profile_statistics(store: Store, clock: Clock) -> ProfileStatisticsResponse:
+    now = clock.now()
+
+    def read(tx: Tx) -> ProfileStatisticsResponse:
+        def count(status: Status, alive_at: int) -> int:
+            return tx.learnings.count(LearningFilter(Kind.PROFILE, statuses=(status,), alive_at=alive_at))
+
+        current = count(Status.CURRENT, now)
+        return ProfileStatisticsResponse(
+            current_count=current,
+            pending_count=count(Status.PENDING, now),
+            archived_count=count(Status.ARCHIVED, now),
+            expiring_soon_count=current - count(Status.CURRENT, now + EXPIRING_SOON),
+        )
+
+    return await store.read(read)
+
+
+async def record_outcome(store: Store, request: RecordOutcomeRequest) -> UpdateResponse:
+    """Counts an outcome on the playbooks themselves, in one transaction, so that no count is lost.
+
+    Unknown ids are ignored.
+    """
+    kinds = dict.fromkeys(request.user_playbook_ids, Kind.USER_PLAYBOOK)
+    kinds |= dict.fromkeys(request.agent_playbook_ids, Kind.AGENT_PLAYBOOK)
+
+    def count(tx: Tx) -> int:
+        rows = tx.learnings.many(list(kinds)).values()
+        playbooks = [row for row in rows if row.kind is kinds[row.id]]
+        for playbook in playbooks:
+            outcomes = playbook.details.get("outcomes", {})
+            outcomes = {**outcomes, request.outcome: outcomes.get(request.outcome, 0) + 1}
+            tx.learnings.replace(dataclasses.replace(playbook, details={**playbook.details, "outcomes": outcomes}))
+        return len(playbooks)
+
+    return UpdateResponse(msg=f"Counted {await store.write(count)} playbook(s)")

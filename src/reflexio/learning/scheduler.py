@@ -1,0 +1,166 @@
+"""Which users are due, and one durable job for a window of each of them.
+
+The database knows who has unlearned turns; users are learned side by side, each one in order.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from reflexio.errors import ReflexioError
+from reflexio.jobs.background import BackgroundTasks
+from reflexio.jobs.token_budget import allowed
+from reflexio.learning.stall import StallMonitor
+from reflexio.learning.window import PlannedWindow, is_backlog_due, is_due, next_window
+from reflexio.learning.worker import WORKFLOW, WindowTask, fail, lane_of
+from reflexio.models.config import Config
+from reflexio.organisations.configuration import stored_config
+from reflexio.ports.clock import Clock
+from reflexio.ports.storage import Database, Tx, Waiting
+from reflexio.ports.work import Job, Work
+
+log = logging.getLogger("reflexio.learn")
+
+POLL_SECONDS = 0.25
+PAGE_SIZE = 200
+MOST_RUNNING, MOST_RUNNING_WHEN_BUSY = 32, 1
+"""Windows in progress at most: few, so that little is left to do when many callers come."""
+NOTHING_LEFT = PlannedWindow((), "", "", "")
+
+
+def window_task(org_id: str, user_id: str, window: PlannedWindow, *, attempt: int) -> WindowTask:
+    key = f"learn:{org_id}:{user_id}:{window.turns[0]}-{window.turns[-1]}:{attempt}"
+    place = (window.turns, window.agent_version, window.source, window.request_id)
+    return WindowTask(key, org_id, user_id, *place)
+
+
+@dataclass
+class LearningScheduler:
+    """Starts windows that are due, in the background."""
+
+    database: Database
+    work: Work
+    clock: Clock
+    stalls: StallMonitor
+    tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+    _running: Counter[str] = field(default_factory=Counter)
+    """Windows in progress, by lane."""
+    _has_room: asyncio.Event = field(default_factory=asyncio.Event)
+    """Half of the windows in progress are done: more may start before the next poll."""
+    _page_end: Waiting | None = None
+
+    @property
+    def is_learning(self) -> bool:
+        return bool(self._running)
+
+    async def run(self, is_busy: Callable[[], bool]) -> None:
+        """Runs until cancelled. Callers go first: while many calls come in, few windows are started at a time."""
+        while True:
+            self._has_room.clear()
+            try:
+                await self.start_due(MOST_RUNNING_WHEN_BUSY if is_busy() else MOST_RUNNING)
+            except ReflexioError as error:
+                log.error("learning waits: %s", error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await (asyncio.sleep(POLL_SECONDS) if is_busy() else self._has_room.wait())
+
+    async def start_due(self, most: int = PAGE_SIZE) -> int:
+        """Starts a window of every user who is due, while fewer than `most` run; returns how many were started."""
+        started = 0
+        running = sum(1 for count in self._running.values() if count)
+        # Page after page, in a cycle: users who wait for long without being due hide nobody.
+        page = await self.database.backlog(PAGE_SIZE, after=self._page_end)
+        self._page_end = page[-1] if len(page) == PAGE_SIZE else None
+        for waiting in await self._find_due(page):
+            if started + running < most and not self._running[lane_of(waiting.org_id, waiting.user_id)]:
+                started += await self._start(waiting)
+        return started
+
+    async def _find_due(self, page: Sequence[Waiting]) -> list[Waiting]:
+        """Users who may be due, by one read of each organisation: most wait for more turns."""
+        now, due = self.clock.now(), list[Waiting]()
+        for org_id in dict.fromkeys(waiting.org_id for waiting in page):
+            users = [waiting for waiting in page if waiting.org_id == org_id]
+
+            def read(tx: Tx, users: list[Waiting] = users) -> list[Waiting]:
+                config, backlogs = stored_config(tx), tx.interactions.backlogs([user.user_id for user in users])
+                counted = [(user, backlogs.get(user.user_id)) for user in users]
+                return [user for user, count in counted if not count or is_backlog_due(count, user, config, now)]
+
+            due += await self.database.of(org_id).read(read)
+        return due
+
+    async def _start(self, waiting: Waiting) -> int:
+        store, now = self.database.of(waiting.org_id), self.clock.now()
+
+        def plan(tx: Tx) -> PlannedWindow | None:
+            config = stored_config(tx)
+            if tx.stalls.get() and not self._may_probe(waiting.org_id, config, now):
+                return None
+            if not allowed(tx, config, now):
+                return None
+            turns = tx.interactions.unlearned(waiting.user_id, config.window_size)
+            if not turns:
+                return NOTHING_LEFT
+            return next_window(turns, config) if is_due(turns, waiting, config, now) else None
+
+        window = await store.read(plan)
+        lane = lane_of(waiting.org_id, waiting.user_id)
+        if window is None or self._running[lane]:
+            return 0
+        if window is NOTHING_LEFT:
+            await store.write(lambda tx: tx.users.settle(waiting.user_id))
+            return 0
+        self._running[lane] += 1
+        task = window_task(waiting.org_id, waiting.user_id, window, attempt=waiting.attempts)
+        self.tasks.start(self._watch(task, waiting.attempts))
+        return 1
+
+    def _may_probe(self, org_id: str, config: Config, now: int) -> bool:
+        if any(count and lane.startswith(f"{org_id}/") for lane, count in self._running.items()):
+            return False
+        return self.stalls.may_probe(org_id, config, now)
+
+    async def _watch(self, task: WindowTask, attempts: int) -> None:
+        try:
+            await self.enqueue(task)
+            job = await self.work.wait(task.key)
+            if job.state != "done":
+                log.warning("a window of %s failed: %s", task.lane, job.error)
+                await self.record_failure(task, attempts, job)
+        except ReflexioError as error:
+            log.info("a window of %s waits: %s", task.lane, error)
+        finally:
+            self._release(task.lane)
+
+    async def enqueue(self, task: WindowTask) -> None:
+        """Appends a window to the lane of its user."""
+        await self.work.enqueue(WORKFLOW, task.key, task.json(), lane=task.lane)
+
+    async def record_failure(self, task: WindowTask, attempts: int, job: Job) -> None:
+        """Records the failure of a job that ended without recording it, by a defect or with its process."""
+        store = self.database.of(task.org_id)
+        waiting = await store.read(lambda tx: tx.users.waiting(task.user_id))
+        if waiting is not None and waiting.attempts == attempts and waiting.unlearned_since:
+            await fail(task, store, self.clock, ReflexioError(job.error or job.state))
+
+    @contextmanager
+    def reserve(self, org_id: str, user_id: str) -> Iterator[None]:
+        """Keeps the scheduler from a user while a caller waits for that user's turns to be learned."""
+        lane = lane_of(org_id, user_id)
+        self._running[lane] += 1
+        try:
+            yield
+        finally:
+            self._release(lane)
+
+    def _release(self, lane: str) -> None:
+        self._running[lane] -= 1
+        if not self._running[lane]:
+            del self._running[lane]
+        if len(self._running) == MOST_RUNNING // 2:
+            self._has_room.set()

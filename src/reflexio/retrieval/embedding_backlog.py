@@ -1,0 +1,93 @@
+"""Embeds rows that have no vector yet, in the background and a few at a time.
+
+The queue is in the database, so a crash forgets nothing. Callers go first: while calls come in, the background takes
+small batches, so that it never stops either.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, ReflexioError
+from reflexio.ports.embedding import Embedder
+from reflexio.ports.storage import Database, Unembedded
+
+log = logging.getLogger("reflexio.embed")
+
+BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 8
+TURNS_AT_ONCE = 200
+IDLE = 0.2
+"""Seconds between two reads of an empty queue."""
+LONGEST_PAUSE = 60.0
+
+
+async def index_turns(database: Database) -> bool:
+    """Adds published turns to the word index, many at a time: publishing only stores. True when more are left."""
+    return await database.write_vectors(lambda vectors: vectors.index_turns(TURNS_AT_ONCE)) == TURNS_AT_ONCE
+
+
+async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) -> int:
+    """Embeds one batch; returns how many rows it took from the queue."""
+    rows = await database.read_vectors(lambda vectors: vectors.waiting(most))
+    if most < BATCH and rows and rows[0].kind == "interaction":
+        # Learnings come first in the queue and soon; turns can wait for a quiet moment.
+        rows = rows[:BUSY_TURNS]
+    empty = [row for row in rows if not row.text.strip()]
+    rest = [row for row in rows if row.text.strip()]
+    if empty:
+        await database.write_vectors(lambda vectors: vectors.skip(empty))
+    if rest:
+        try:
+            await _embed(database, embedder, rest)
+        except (ProviderRefused, ProviderUnavailable):
+            raise
+        except ProviderError as error:
+            await _embed_alone(database, embedder, rest, error)
+    return len(rows)
+
+
+async def _embed(database: Database, embedder: Embedder, rows: Sequence[Unembedded]) -> None:
+    vectors = await embedder.embed([row.text for row in rows])
+    blobs = [vector.astype("float16").tobytes() for vector in vectors]
+    await database.write_vectors(lambda queue: queue.put(rows, embedder.name, blobs))
+
+
+async def _embed_alone(
+    database: Database, embedder: Embedder, rows: Sequence[Unembedded], error: ProviderError
+) -> None:
+    """Embeds rows one by one after they failed together: a text that no provider accepts must not block the others.
+    Such a text goes to the end of the queue."""
+    failed = list(rows) if len(rows) == 1 else []
+    for row in rows if len(rows) > 1 else ():
+        try:
+            await _embed(database, embedder, [row])
+        except (ProviderRefused, ProviderUnavailable):
+            raise
+        except ProviderError as alone:
+            log.warning("the text of %s %s is not embedded now: %s", row.kind, row.row_id, alone)
+            failed.append(row)
+    await database.write_vectors(lambda queue: queue.postpone(failed))
+    if len(failed) == len(rows):
+        raise error
+
+
+async def keep_embedding(database: Database, embedder: Embedder, wait_for_quiet: Callable[[], Awaitable[bool]]) -> None:
+    """Runs until cancelled. After a provider error it retries with ever longer pauses."""
+    await database.write_vectors(lambda vectors: vectors.queue_all_but(embedder.name))
+    pause = IDLE
+    while True:
+        try:
+            quiet = await wait_for_quiet()
+            if await index_turns(database) and quiet:
+                continue
+            taken = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH)
+            pause = IDLE
+        except ProviderError as error:
+            rows = await database.read_vectors(lambda vectors: vectors.backlog())
+            log.warning("embedding waits %.0f s with %d row(s) to embed: %s", pause, rows, error)
+            taken, pause = 0, min(LONGEST_PAUSE, pause * 2)
+        except ReflexioError as error:
+            log.error("embedding waits: %s", error)
+            taken, pause = 0, LONGEST_PAUSE
+        if not taken:
+            await asyncio.sleep(pause)

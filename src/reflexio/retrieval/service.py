@@ -1,0 +1,215 @@
+"""The verbs of retrieval: search learnings or turns, search all kinds at once, and compose a context.
+
+Without an embedder that answers in time, words decide alone and the answer says so.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from reflexio.models.interaction import Interaction
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import Page
+from reflexio.models.search import (
+    ContextItem,
+    ContextRequest,
+    ContextResponse,
+    Explanation,
+    SearchInteractionsRequest,
+    SearchMode,
+    UnifiedSearchRequest,
+)
+from reflexio.models.status import PlaybookStatus
+from reflexio.ports.storage import LearningFilter, QueryVector, Store, TurnFilter, Tx
+from reflexio.retrieval import context
+from reflexio.retrieval.calibration import Calibration
+from reflexio.retrieval.filters import APPROVED, time_range
+from reflexio.retrieval.fusion import Hit
+from reflexio.retrieval.query import QueryEmbedder
+from reflexio.retrieval.search import Ranking, SearchableLearnings, SearchableTurns, SearchQuery, search
+
+CONTEXT_POOL = 20
+"""Learnings of each kind that compete for the room in a context."""
+
+
+class _SearchRequest(Protocol):
+    """The fields that all search requests share."""
+
+    @property
+    def query(self) -> str | None: ...
+    @property
+    def search_mode(self) -> SearchMode: ...
+    @property
+    def top_k(self) -> int | None: ...
+    @property
+    def threshold(self) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class SearchHits:
+    """Rows of one kind, best first, with the evidence for each."""
+
+    rows: tuple[Any, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    complete: bool = True
+
+    def explanations(self) -> list[Explanation]:
+        if not self.hits:  # without a query there are rows, and no evidence for them
+            return []
+        return [
+            Explanation(
+                **_identify(row),
+                score=round(hit.score, 4),
+                words_rank=hit.words_rank,
+                words_score=round(hit.words_score, 4) if hit.words_rank else None,
+                vector_score=None if hit.vector_score is None else round(hit.vector_score, 4),
+                why=hit.why,
+            )
+            for row, hit in zip(self.rows, self.hits, strict=True)
+        ]
+
+
+def _identify(row: Learning | Interaction) -> dict[str, str]:
+    if isinstance(row, Interaction):
+        return {"id": str(row.interaction_id), "kind": "interaction"}
+    return {"id": row.public_id, "kind": row.kind.value}
+
+
+def find_learnings(tx: Tx, where: LearningFilter, query: SearchQuery) -> SearchHits:
+    """Learnings for a query; for an empty query, the newest."""
+    if not query.text.strip():
+        return SearchHits(tuple(tx.learnings.page(where, Page(query.top_k)).rows))
+    return _load(search(SearchableLearnings(tx, where), query), tx.learnings.many)
+
+
+def _load(ranking: Ranking, read_rows: Callable[[Sequence[int]], Mapping[int, Any]]) -> SearchHits:
+    rows = read_rows([hit.id for hit in ranking.hits])
+    hits = tuple(hit for hit in ranking.hits if hit.id in rows)
+    return SearchHits(tuple(rows[hit.id] for hit in hits), hits, ranking.complete)
+
+
+def _search_query(request: _SearchRequest, vector: QueryVector | None, calibration: Calibration) -> SearchQuery:
+    mode, top_k = request.search_mode, request.top_k or 10
+    return SearchQuery(request.query or "", vector, mode, top_k, request.threshold, calibration)
+
+
+def _mode_used(request: _SearchRequest, vector: QueryVector | None) -> str:
+    wants_vectors = request.search_mode is not SearchMode.FTS and bool((request.query or "").strip())
+    return "fts" if wants_vectors and vector is None else str(request.search_mode)
+
+
+async def search_learnings(
+    store: Store, embedder: QueryEmbedder, where: LearningFilter, request: _SearchRequest
+) -> tuple[SearchHits, str]:
+    """The hits, and the search mode that was really used."""
+    vector = await embedder.embed(request.query or "", request.search_mode)
+    query = _search_query(request, vector, embedder.calibration)
+    return await store.read(lambda tx: find_learnings(tx, where, query)), _mode_used(request, vector)
+
+
+async def search_interactions(
+    store: Store, embedder: QueryEmbedder, request: SearchInteractionsRequest
+) -> tuple[SearchHits, str]:
+    vector = await embedder.embed(request.query or "", request.search_mode)
+    query = _search_query(request, vector, embedder.calibration)
+
+    def read(tx: Tx) -> SearchHits:
+        where = TurnFilter(request.user_id, request.request_id, time_range(request.start_time, request.end_time))
+        if not query.text.strip():
+            newest = tx.interactions.newest(where, min(query.top_k, request.most_recent_k or query.top_k))
+            turns = tx.interactions.many(newest)
+            return SearchHits(tuple(turns[turn_id] for turn_id in newest))
+        if request.most_recent_k:
+            where = dataclasses.replace(where, ids=tuple(tx.interactions.newest(where, request.most_recent_k)))
+        return _load(search(SearchableTurns(tx, where), query), tx.interactions.many)
+
+    return await store.read(read), _mode_used(request, vector)
+
+
+@dataclass(frozen=True)
+class UnifiedHits:
+    profiles: SearchHits = SearchHits()
+    user_playbooks: SearchHits = SearchHits()
+    agent_playbooks: SearchHits = SearchHits()
+
+    @property
+    def complete(self) -> bool:
+        return self.profiles.complete and self.user_playbooks.complete and self.agent_playbooks.complete
+
+
+async def search_all_kinds(
+    store: Store, embedder: QueryEmbedder, request: UnifiedSearchRequest, now: int
+) -> tuple[UnifiedHits, str]:
+    vector = await embedder.embed(request.query, request.search_mode)
+    query = dataclasses.replace(_search_query(request, vector, embedder.calibration), top_k=request.top_k or 5)
+    return await store.read(lambda tx: _find_all_kinds(tx, request, query, now)), _mode_used(request, vector)
+
+
+def _find_all_kinds(tx: Tx, request: UnifiedSearchRequest, query: SearchQuery, now: int) -> UnifiedHits:
+    """Facts about the user, what the user taught, and what a person approved for everybody.
+
+    Without a user there are only the approved ones: what one user taught is private, unless the caller names it in
+    `entity_types`.
+    """
+    kinds = request.entity_types or None
+    has_user = request.user_id is not None
+    tags = tuple(request.tags or ())
+    shared: dict[str, Any] = {"agent_version": request.agent_version, "name": request.playbook_name, "tags": tags}
+    source = request.source or None
+    profiles = user_playbooks = agent_playbooks = SearchHits()
+    if kinds is None or "agent_playbooks" in kinds:
+        allowed = tuple(request.agent_playbook_status_filter or APPROVED)
+        where = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=allowed, source=source, **shared)
+        agent_playbooks = find_learnings(tx, where, query)
+    if has_user and (kinds is None or "profiles" in kinds):
+        where = LearningFilter(Kind.PROFILE, user_id=request.user_id, source=source, tags=tags, alive_at=now)
+        profiles = find_learnings(tx, where, query)
+    if (has_user and kinds is None) or "user_playbooks" in (kinds or ()):
+        where = LearningFilter(Kind.USER_PLAYBOOK, user_id=request.user_id, source=source, **shared)
+        user_playbooks = _find_not_covered(tx, where, query, agent_playbooks.rows)
+    return UnifiedHits(profiles, user_playbooks, agent_playbooks)
+
+
+def _find_not_covered(
+    tx: Tx, where: LearningFilter, query: SearchQuery, agent_playbooks: Sequence[Learning]
+) -> SearchHits:
+    """User playbooks that none of these agent playbooks was made of or repeats, searched until there are enough."""
+    windows = [window for playbook in agent_playbooks for window in playbook.details.get("source_windows", [])]
+    covered = {int(window["user_playbook_id"]) for window in windows}
+    texts = {playbook.text for playbook in agent_playbooks}
+    limit = query.top_k + len(covered)
+    while True:
+        found = find_learnings(tx, where, dataclasses.replace(query, top_k=limit))
+        places = [place for place, row in enumerate(found.rows) if row.id not in covered and row.text not in texts]
+        places = places[: query.top_k]
+        if len(places) == query.top_k or len(found.rows) < limit:
+            hits = tuple(found.hits[place] for place in places) if found.hits else ()
+            return SearchHits(tuple(found.rows[place] for place in places), hits, found.complete)
+        limit *= 4
+
+
+async def get_context(store: Store, embedder: QueryEmbedder, request: ContextRequest, now: int) -> ContextResponse:
+    """The text to inject. Approved and current learnings only, unless the caller asks for pending ones."""
+    allowed = [PlaybookStatus.APPROVED, PlaybookStatus.PENDING] if request.include_pending else None
+    unified_request = UnifiedSearchRequest(
+        query=request.query,
+        user_id=request.user_id,
+        agent_version=request.agent_version,
+        top_k=CONTEXT_POOL,
+        agent_playbook_status_filter=allowed,
+    )
+    found, mode = await search_all_kinds(store, embedder, unified_request, now)
+    ranked = [
+        # A query without a word gives rows and no evidence for them.
+        context.RankedLearning(row, hit)
+        for hits in (found.profiles, found.user_playbooks, found.agent_playbooks)
+        for row, hit in zip(hits.rows, hits.hits, strict=bool(hits.hits))
+    ]
+    composed = context.compose(ranked, request.max_tokens, query=request.query, calibration=embedder.calibration)
+    return ContextResponse(
+        context=composed.text,
+        items=[ContextItem(kind=learning.kind.value, id=learning.public_id) for learning in composed.learnings],
+        tokens=composed.tokens,
+        degraded=mode == "fts" or not found.complete,
+    )

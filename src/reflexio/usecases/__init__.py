@@ -1,1 +1,0 @@
-"""One verb a file; verbs speak to ports, never to a backend."""
