@@ -15,6 +15,9 @@ from reflexio.errors import ReflexioError, StorageTaken
 from reflexio.learning.workflow import School
 from reflexio.models.config import APIKeyConfig, Config, PlaybookOptimizerConfig
 from reflexio.models.loopback import is_loopback
+from reflexio.optimisation.scheduler import OptimisationScheduler
+from reflexio.optimisation.service import OptimisationBackends, OptimisationService
+from reflexio.optimisation.worker import OptimisationWorker
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.chat import Chat
 from reflexio.ports.clock import Clock, SystemClock
@@ -30,9 +33,6 @@ from reflexio.usecases.aggregate import Aggregations
 from reflexio.usecases.embed import Traffic, keep_embedding
 from reflexio.usecases.gather import Gatherer
 from reflexio.usecases.learn import Classroom
-from reflexio.usecases.optimise import Optimiser
-from reflexio.usecases.optimise_due import Optimising
-from reflexio.usecases.optimise_run import Runs
 from reflexio.usecases.rerun import Reruns
 
 T = TypeVar("T")
@@ -57,8 +57,8 @@ class Reflexio:
     classroom: Classroom
     reruns: Reruns
     aggregations: Aggregations
-    optimiser: Optimiser
-    optimising: Optimising
+    optimisation: OptimisationService
+    optimisation_scheduler: OptimisationScheduler
     traffic: Traffic = field(default_factory=Traffic)
     _works: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Reflexio:
 
     async def _optimise(self) -> None:
         await self._works.wait()
-        await self.optimising.keep_optimising()
+        await self.optimisation_scheduler.run()
 
     async def _take_over(self) -> None:
         """Two servers may share a folder: one of them learns, and when it is gone the other one does."""
@@ -255,13 +255,13 @@ async def build(
     reruns.register()
     aggregations = Aggregations(classroom)
     aggregations.register()
-    optimiser = Optimiser(
-        classroom,
+    backends = OptimisationBackends(
         lambda config: choose_assistant(settings, config),
         _kept(settings, lambda config: choose_critic(settings, config)),
     )
-    Runs(optimiser).register()
-    optimising = Optimising(optimiser)
-    aggregations.written.append(optimising.written)
-    parts = classroom, reruns, aggregations, optimiser, optimising
+    optimisation = OptimisationService(working, time, backends)
+    OptimisationWorker(database, time, backends, classroom.refused, classroom.resume).register(working)
+    optimisation_scheduler = OptimisationScheduler(database, time, optimisation, backends)
+    aggregations.written.append(optimisation_scheduler.on_aggregated)
+    parts = classroom, reruns, aggregations, optimisation, optimisation_scheduler
     return Reflexio(settings, database, time, chosen, Meaning(chosen), working, *parts)

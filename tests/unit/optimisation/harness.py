@@ -1,4 +1,4 @@
-"""A house with an optimiser: a real database, an engine that can die, and scripted partners."""
+"""A harness with an optimiser: a real database, an engine that can die, and scripted partners."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,6 +23,9 @@ from reflexio.models.optimisation import (
     TargetKind,
 )
 from reflexio.models.rollout import Guidance, Message
+from reflexio.optimisation.scheduler import OptimisationScheduler
+from reflexio.optimisation.service import OptimisationBackends, OptimisationService, job_key
+from reflexio.optimisation.worker import OptimisationWorker
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.chat import Chat, Messages
 from reflexio.ports.critic import Critic
@@ -31,11 +34,7 @@ from reflexio.providers.assistants.scripted import Line, ScriptedAssistant
 from reflexio.providers.chat.scripted import Said, ScriptedChat
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import optimise_show
 from reflexio.usecases.learn import Classroom
-from reflexio.usecases.optimise import Optimiser, key
-from reflexio.usecases.optimise_due import Optimising
-from reflexio.usecases.optimise_run import Runs
 from tests import parcels
 from tests.builders import request, said
 
@@ -53,7 +52,7 @@ def obedient(messages: Sequence[Message], guidance: Guidance) -> Line:
 
 
 @dataclass
-class House:
+class Harness:
     database: Database
     say: Callable[[Sequence[Message], Guidance], Line] = obedient
     judge: Callable[[Messages], Said] = lambda asked: parcels.opinion(asked.case)
@@ -65,7 +64,7 @@ class House:
     settings: dict[str, Any] = field(default_factory=dict)
     users: "itertools.count[int]" = field(default_factory=itertools.count)
 
-    async def start(self) -> Optimiser:
+    async def start(self) -> None:
         """Begins, or goes on after a crash."""
         self.scripted = ScriptedAssistant(self._say)
         self.judge_model = ScriptedChat(itertools.repeat(self._judge), name="scripted:judge")
@@ -77,11 +76,14 @@ class House:
         school = School(LocalLearner(embedder), embedder, self.clock)
         self.work = DurableWork(self.memory, clock=self.clock)
         classroom = Classroom(self.database, self.work, self.clock, lambda _: school)
-        self.optimiser = Optimiser(classroom, self._assistant, self._critic)
-        self.optimising = Optimising(self.optimiser, self._pause)
-        Runs(self.optimiser, self._pause).register()
+        backends = OptimisationBackends(self._assistant, self._critic)
+        self.service = OptimisationService(self.work, self.clock, backends)
+        self.scheduler = OptimisationScheduler(self.database, self.clock, self.service, backends, self._pause)
+        worker = OptimisationWorker(
+            self.database, self.clock, backends, classroom.refused, classroom.resume, self._pause
+        )
+        worker.register(self.work)
         await self.work.start()
-        return self.optimiser
 
     def _say(self, messages: Sequence[Message], guidance: Guidance) -> Line:
         """Whatever is set at the moment."""
@@ -152,7 +154,7 @@ class House:
     async def ask(self, target: Learning, **more: Any) -> RunPlaybookOptimizationResponse:
         name = f"{target.kind.value}_id"
         asked = RunPlaybookOptimizationRequest.model_validate({name: target.id, "seed": 7, **more})
-        return await self.optimiser.run(self.store, asked)
+        return await self.service.run(self.store, asked)
 
     async def run(self, target: Learning, **more: Any) -> PlaybookOptimizationJob:
         """The job at its end."""
@@ -162,8 +164,8 @@ class House:
 
     async def ended(self, job_id: int) -> PlaybookOptimizationJob:
         while not (job := (await self.shown(job_id)).job).has_ended:
-            if await self.work.get(key("default", job_id)):
-                await self.work.wait(key("default", job_id))
+            if await self.work.get(job_key("default", job_id)):
+                await self.work.wait(job_key("default", job_id))
         return job
 
     async def begun(self, target: Learning) -> PlaybookOptimizationJob:
@@ -174,7 +176,7 @@ class House:
         return await self.ended(jobs[0].job_id)
 
     async def shown(self, job_id: int) -> GetPlaybookOptimizationResponse:
-        return await optimise_show.job(self.store, job_id, details=True)
+        return await self.service.show_job(self.store, job_id, details=True)
 
     async def row(self, number: int | None) -> Learning:
         assert number is not None
@@ -182,12 +184,12 @@ class House:
 
 
 @asynccontextmanager
-async def furnished(folder: Path) -> AsyncIterator[House]:
-    """A house on a database of its own, configured and at work."""
+async def running_harness(folder: Path) -> AsyncIterator[Harness]:
+    """A harness with its own database, configured and started."""
     database = open_sqlite(folder / "reflexio.db")
-    house = House(database)
-    await house.start()
-    await house.configure()
-    yield house
-    await house.work.close()
+    harness = Harness(database)
+    await harness.start()
+    await harness.configure()
+    yield harness
+    await harness.work.close()
     await database.close()
