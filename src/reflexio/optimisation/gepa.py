@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -110,10 +111,8 @@ async def run_in_thread(search: Callable[[WorkflowCaller], T]) -> T:
             outcome.set_result(search(call_workflow))
         except BaseException as error:  # noqa: BLE001  raised to the caller below
             outcome.set_exception(error)
-        try:
+        with suppress(SearchStopped):
             submit(None)
-        except SearchStopped:
-            return
 
     # Its own thread: the shared threads are few, and a search may take hours.
     threading.Thread(target=run, name="reflexio-optimise", daemon=True).start()

@@ -20,7 +20,7 @@ from reflexio.models.optimisation import (
     RolloutMessage,
 )
 from reflexio.models.rollout import Side, Trial
-from reflexio.optimisation.trial import OptimisationBudget, TrialRunner, record_spend
+from reflexio.optimisation.trial import OptimisationBudget, TrialRunner
 from reflexio.optimisation.windows import chat_message
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Evaluated, Store, Tx, Wording
@@ -74,7 +74,8 @@ class SearchLog:
     async def flush(self, new_trials: Sequence[Trial] = ()) -> None:
         """Begins to write what is new, in one transaction. It can be recomputed, so the search does not wait."""
         await self.written()
-        now, spend, progress = self.clock.now(), self.budget.take_pending(), self.progress()
+        now = self.clock.now()
+        record_spend, progress = self.budget.take_pending(now), self.progress()
         events = [event.model_copy(update={"created_at": now}) for event in self._events]
         self._events = []
         contents = dict.fromkeys(trial.content for trial in new_trials)
@@ -85,7 +86,7 @@ class SearchLog:
             tx.optimisations.keep_wordings(self.job_id, candidates)
             tx.optimisations.keep_evaluations(self.job_id, evaluations)
             tx.optimisations.keep_events(self.job_id, events)
-            job = record_spend(tx, get_job(tx, self.job_id), spend, now)
+            job = record_spend(tx, get_job(tx, self.job_id))
             # A job that was cancelled in the meantime stays cancelled.
             tx.optimisations.put(job if job.has_ended else job.changed(updated_at=now, **progress))
 
@@ -147,49 +148,45 @@ def describe_job(tx: Tx, job_id: int, *, details: bool) -> GetPlaybookOptimizati
     candidate_ids = {candidate.place: candidate.id for candidate in candidates}
     return GetPlaybookOptimizationResponse(
         job=job,
-        candidates=[_describe_candidate(job, candidate, candidate_ids) for candidate in candidates],
-        evaluations=[_describe_evaluation(job, evaluation, candidate_ids, turns) for evaluation in evaluations],
+        candidates=[
+            PlaybookOptimizationCandidate(
+                candidate_id=candidate.id,
+                job_id=job_id,
+                candidate_index=candidate.place,
+                content=candidate.content,
+                parent_candidate_ids=[candidate_ids[place] for place in candidate.parents if place in candidate_ids],
+                aggregate_score=candidate.score,
+                is_winner=candidate.is_winner,
+                created_at=candidate.created_at,
+            )
+            for candidate in candidates
+        ],
+        evaluations=[
+            PlaybookOptimizationEvaluation(
+                evaluation_id=evaluation.id,
+                job_id=job_id,
+                candidate_id=candidate_ids.get(evaluation.place, 0),
+                target_kind=job.target_kind,
+                target_id=job.target_id,
+                user_id=evaluation.user_id,
+                created_at=evaluation.created_at,
+                **_describe_trial(evaluation.document, turns),
+            )
+            for evaluation in evaluations
+        ],
         events=tx.optimisations.events(job_id),
     )
 
 
-def _describe_candidate(
-    job: PlaybookOptimizationJob, candidate: Wording, candidate_ids: Mapping[int, int]
-) -> PlaybookOptimizationCandidate:
-    return PlaybookOptimizationCandidate(
-        candidate_id=candidate.id,
-        job_id=job.job_id,
-        candidate_index=candidate.place,
-        content=candidate.content,
-        parent_candidate_ids=[candidate_ids[parent] for parent in candidate.parents if parent in candidate_ids],
-        aggregate_score=candidate.score,
-        is_winner=candidate.is_winner,
-        created_at=candidate.created_at,
-    )
-
-
-def _describe_evaluation(
-    job: PlaybookOptimizationJob,
-    evaluation: Evaluated,
-    candidate_ids: Mapping[int, int],
-    turns: Mapping[int, Interaction],
-) -> PlaybookOptimizationEvaluation:
-    document = evaluation.document
-    return PlaybookOptimizationEvaluation(
-        evaluation_id=evaluation.id,
-        job_id=job.job_id,
-        candidate_id=candidate_ids.get(evaluation.place, 0),
-        target_kind=job.target_kind,
-        target_id=job.target_id,
-        user_id=evaluation.user_id,
-        scenario_user_playbook_id=document["user_playbook_id"],
-        source_interaction_ids=document["cited"],
-        error=document["error"] or None,
-        incumbent_rollout=_describe_rollout(document["script"], document["incumbent"], turns),
-        candidate_rollout=_describe_rollout(document["script"], document["candidate"], turns),
-        created_at=evaluation.created_at,
+def _describe_trial(document: Json, turns: Mapping[int, Interaction]) -> Json:
+    return {
+        "scenario_user_playbook_id": document["user_playbook_id"],
+        "source_interaction_ids": document["cited"],
+        "error": document["error"] or None,
+        "incumbent_rollout": _describe_rollout(document["script"], document["incumbent"], turns),
+        "candidate_rollout": _describe_rollout(document["script"], document["candidate"], turns),
         **{name: document[name] for name in SHOWN_AS_STORED},
-    )
+    }
 
 
 def _describe_rollout(

@@ -14,9 +14,9 @@ from reflexio.errors import ReflexioError
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.optimisation import PlaybookOptimizationJob, StartedBy, TargetKind
-from reflexio.models.status import PlaybookStatus, Status
+from reflexio.models.status import PlaybookStatus
 from reflexio.optimisation.adopt import is_optimised
-from reflexio.optimisation.service import CANCELLED, OptimisationBackends, OptimisationService, fingerprint
+from reflexio.optimisation.service import CANCELLED, SWITCHES, OptimisationBackends, OptimisationService, fingerprint
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, LearningFilter, Store, Tx
 from reflexio.retrieval.walk import every
@@ -96,13 +96,11 @@ class OptimisationScheduler:
 
 def _targets(tx: Tx, settings: PlaybookOptimizerConfig) -> Iterator[Learning]:
     """Playbooks with source windows that may be optimised automatically; results of an optimisation may not."""
-    filters = []
-    if settings.optimize_agent_playbooks and settings.auto_update_pending_agent_playbooks:
-        filters.append(LearningFilter(Kind.AGENT_PLAYBOOK, reviews=(PlaybookStatus.PENDING,)))
-    if settings.optimize_user_playbooks and settings.auto_update_user_playbooks:
-        filters.append(LearningFilter(Kind.USER_PLAYBOOK, statuses=(Status.CURRENT,)))
-    for where in filters:
-        for playbook in every(tx, where):
+    for kind, switches in SWITCHES.items():
+        if not all(getattr(settings, switch) for switch in switches):
+            continue
+        reviews = (PlaybookStatus.PENDING,) if kind is Kind.AGENT_PLAYBOOK else None
+        for playbook in every(tx, LearningFilter(kind, reviews=reviews)):
             windows = playbook.details.get("source_windows") or playbook.details.get("source_interaction_ids")
             if windows and not is_optimised(playbook):
                 yield playbook

@@ -29,7 +29,7 @@ from reflexio.optimisation import gepa
 from reflexio.optimisation.adopt import is_open
 from reflexio.optimisation.records import describe_job, get_job
 from reflexio.optimisation.trial import BUDGET_USED_UP
-from reflexio.optimisation.windows import WindowSplit, build_scenarios, explain_shortage, find_windows, split
+from reflexio.optimisation.windows import WindowSplit, build_scenarios, explain_shortage, find_windows
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock
 from reflexio.ports.critic import Critic
@@ -91,12 +91,10 @@ def plan_run(tx: Tx, config: Config, kind: TargetKind, target_id: int, now: int)
     """Raises NotFound when there is no such playbook."""
     settings = config.playbook_optimizer_config
     target = one(tx, LearningFilter(Kind(kind), ids=(target_id,)))
-    available = find_windows(tx, target)
-    windows = split(available.windows, settings)
-    estimate = OptimizationEstimate()
-    if available.windows:
-        estimate = gepa.estimate(settings, windows, build_scenarios(tx, windows.all, target, settings.max_turns))
-    obstacle = _settings_obstacle(settings, target) or explain_shortage(available, settings)
+    windows = find_windows(tx, target, settings)
+    scenarios = build_scenarios(tx, windows.all, target, settings.max_turns)
+    estimate = gepa.estimate(settings, windows, scenarios) if windows.all else OptimizationEstimate()
+    obstacle = _settings_obstacle(settings, target) or explain_shortage(windows, settings)
     if not obstacle and not allowed(tx, config, now):
         obstacle = BUDGET_USED_UP
     return OptimisationPlan(target, windows, obstacle, estimate, fingerprint(target, settings))

@@ -37,27 +37,6 @@ BUDGET_RECHECK = 5
 BUDGET_USED_UP = "The daily token budget is used up; raise it, or run this again tomorrow."
 
 
-@dataclass(frozen=True)
-class PendingSpend:
-    """Spend that is not stored yet, and the number of critic calls in the run so far."""
-
-    spends: tuple[Spend, ...]
-    calls: int
-
-
-def record_spend(tx: Tx, job: PlaybookOptimizationJob, pending: PendingSpend, now: int) -> PlaybookOptimizationJob:
-    """Stores the spend, unless that was done before a crash, and returns the job with its new count.
-
-    Replayed calls report their spend again. The calls between two writes are always the same ones, so the number of
-    calls tells what was stored.
-    """
-    if pending.calls <= job.accounted_questions:
-        return job
-    for spend in pending.spends:
-        record(tx, spend, OPERATION, now)
-    return job.changed(accounted_questions=pending.calls)
-
-
 @dataclass
 class OptimisationBudget:
     """The daily token budget of the organisation as one run sees it. Other work spends from it, too."""
@@ -84,9 +63,22 @@ class OptimisationBudget:
         self._pending.append(spend)
         self._left -= tokens(spend)
 
-    def take_pending(self) -> PendingSpend:
-        spends, self._pending = self._pending, []
-        return PendingSpend(tuple(spends), self._calls)
+    def take_pending(self, now: int) -> Callable[[Tx, PlaybookOptimizationJob], PlaybookOptimizationJob]:
+        """Takes the spend that is not stored yet, as a function that stores it and returns the job with its new count.
+
+        Calls that are replayed after a crash report their spend again. The calls between two writes are always the
+        same ones, so the number of calls tells what was stored before.
+        """
+        pending, self._pending, calls = self._pending, [], self._calls
+
+        def record_pending(tx: Tx, job: PlaybookOptimizationJob) -> PlaybookOptimizationJob:
+            if calls <= job.accounted_questions:
+                return job
+            for spend in pending:
+                record(tx, spend, OPERATION, now)
+            return job.changed(accounted_questions=calls)
+
+        return record_pending
 
 
 @dataclass

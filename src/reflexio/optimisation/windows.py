@@ -4,7 +4,7 @@ A window holds the ids of turns until it is replayed, so text that a user delete
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -38,55 +38,67 @@ class ReplayWindow:
     def key(self) -> str:
         return digest(f"{self.user_playbook_id}:{','.join(map(str, self.cited))}")
 
-    def json(self) -> Json:
-        return asdict(self)
-
     @classmethod
     def read(cls, document: Json) -> "ReplayWindow":
         return cls(**{**document, "cited": tuple(document["cited"]), "turns": tuple(document["turns"])})
 
 
 @dataclass(frozen=True)
-class AvailableWindows:
-    """The windows that can be replayed, and the number of windows whose turns were deleted."""
+class WindowSplit:
+    """Windows to search with, and windows held out for validation. A single window is used for both.
 
-    windows: tuple[ReplayWindow, ...] = ()
+    `erased` counts the windows that cannot be replayed because their turns were deleted.
+    """
+
+    train: tuple[ReplayWindow, ...]
+    validation: tuple[ReplayWindow, ...]
     erased: int = 0
+
+    @property
+    def all(self) -> tuple[ReplayWindow, ...]:
+        return tuple(dict.fromkeys((*self.validation, *self.train)))
+
+    @property
+    def held_out(self) -> frozenset[str]:
+        return frozenset(window.key for window in self.validation)
+
+
+def split(windows: Sequence[ReplayWindow], config: PlaybookOptimizerConfig, erased: int = 0) -> WindowSplit:
+    """Holds out the first windows and leaves at least one to search with."""
+    if len(windows) == 1:
+        return WindowSplit(tuple(windows), tuple(windows), erased)
+    held_out = min(config.max_validation_windows, len(windows) - 1)
+    return WindowSplit(tuple(windows[held_out:]), tuple(windows[:held_out]), erased)
 
 
 @dataclass(frozen=True)
 class _Citation:
-    """What is known of one source window: the turns in the playbook's snapshot, and the user playbook if it exists.
-
-    A snapshot may cite the whole window. The user playbook knows which turns taught the lesson.
-    """
+    """What is known of one source window: the turns in the playbook's snapshot, which may be the whole window, the
+    turns that taught the lesson, and the recorded window, which is empty when the user playbook was deleted."""
 
     user_playbook_id: int
     snapshot: list[int]
-    user_playbook: Learning | None
-
-    @property
-    def cited(self) -> list[int]:
-        return (_source_ids(self.user_playbook.details) if self.user_playbook else []) or self.snapshot
-
-    @property
-    def window(self) -> list[int]:
-        return list(self.user_playbook.details.get("window_interaction_ids") or ()) if self.user_playbook else []
+    cited: list[int]
+    window: list[int]
 
     @property
     def turns(self) -> set[int]:
         return {*self.snapshot, *self.cited, *self.window}
 
 
-def find_windows(tx: Tx, target: Learning) -> AvailableWindows:
+def find_windows(tx: Tx, target: Learning, config: PlaybookOptimizerConfig) -> WindowSplit:
     """The source windows of a playbook, in a fixed order. Windows that cite the same turns count once."""
     snapshots = [(target.id, cited)] if (cited := _source_ids(target.details)) else []
     if target.kind is Kind.AGENT_PLAYBOOK:
         sources = target.details.get("source_windows", [])
         snapshots = sorted((source["user_playbook_id"], _source_ids(source)) for source in sources)
     rows = tx.learnings.many([user_playbook_id for user_playbook_id, _ in snapshots])
-    user_playbooks = {row.id: row for row in rows.values() if row.kind is Kind.USER_PLAYBOOK}
-    citations = [_Citation(number, cited, user_playbooks.get(number)) for number, cited in snapshots]
+    details = {row.id: row.details for row in rows.values() if row.kind is Kind.USER_PLAYBOOK}
+    citations = []
+    for number, snapshot in snapshots:
+        known = details.get(number, {})
+        recorded = known.get("window_interaction_ids") or []
+        citations.append(_Citation(number, snapshot, _source_ids(known) or snapshot, recorded))
     turns = tx.interactions.many(sorted({turn for citation in citations for turn in citation.turns}))
     # Without a recorded window, the window is all that was published together with the cited turns.
     unrecorded = {turn for citation in citations if not citation.window for turn in citation.cited if turn in turns}
@@ -101,7 +113,7 @@ def find_windows(tx: Tx, target: Learning) -> AvailableWindows:
             erased += 1
         else:
             windows.setdefault(tuple(citation.snapshot) or window.cited, window)
-    return AvailableWindows(tuple(windows.values()), erased)
+    return split(list(windows.values()), config, erased)
 
 
 def _source_ids(details: Mapping[str, Any]) -> list[int]:
@@ -126,40 +138,15 @@ def _build_window(
     return ReplayWindow(citation.user_playbook_id, user_id, tuple(cited), tuple(turn.interaction_id for turn in own))
 
 
-@dataclass(frozen=True)
-class WindowSplit:
-    """Windows to search with, and windows held out for validation. A single window is used for both."""
-
-    train: tuple[ReplayWindow, ...]
-    validation: tuple[ReplayWindow, ...]
-
-    @property
-    def all(self) -> tuple[ReplayWindow, ...]:
-        return tuple(dict.fromkeys((*self.validation, *self.train)))
-
-    @property
-    def held_out(self) -> frozenset[str]:
-        return frozenset(window.key for window in self.validation)
-
-
-def split(windows: Sequence[ReplayWindow], config: PlaybookOptimizerConfig) -> WindowSplit:
-    """Holds out the first windows and leaves at least one to search with."""
-    if len(windows) == 1:
-        return WindowSplit(tuple(windows), tuple(windows))
-    held_out = min(config.max_validation_windows, len(windows) - 1)
-    return WindowSplit(tuple(windows[held_out:]), tuple(windows[:held_out]))
-
-
-def explain_shortage(available: AvailableWindows, config: PlaybookOptimizerConfig) -> str:
+def explain_shortage(windows: WindowSplit, config: PlaybookOptimizerConfig) -> str:
     """Why there are too few windows to adopt a winner; empty when there are enough."""
-    erased = f" ({available.erased} more cannot be replayed: their turns were deleted)" if available.erased else ""
-    if not available.windows:
+    erased = f" ({windows.erased} more cannot be replayed: their turns were deleted)" if windows.erased else ""
+    if not windows.all:
         return f"The playbook has no source windows to replay{erased}."
-    held_out = len(split(available.windows, config).validation)
-    if held_out >= config.min_commit_windows:
+    if len(windows.validation) >= config.min_commit_windows:
         return ""
     return (
-        f"{len(available.windows)} source window(s){erased} leave {held_out} to hold out for validation, "
+        f"{len(windows.all)} source window(s){erased} leave {len(windows.validation)} to hold out for validation, "
         f"and min_commit_windows is {config.min_commit_windows}: no winner could be adopted."
     )
 

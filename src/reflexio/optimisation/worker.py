@@ -6,7 +6,7 @@ gets the stored answers, so it reaches the same point without repeating a call.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from reflexio.errors import InvalidRequest, ProviderRefused, ReflexioError
 from reflexio.models.config import Config, PlaybookOptimizerConfig
@@ -18,7 +18,7 @@ from reflexio.optimisation.gepa import GepaSearch
 from reflexio.optimisation.records import SearchLog, get_job
 from reflexio.optimisation.rollout import RolloutPlayer
 from reflexio.optimisation.service import NO_MODEL, WORKFLOW, OptimisationBackends, plan_run
-from reflexio.optimisation.trial import DurableCritic, OptimisationBudget, TrialRunner, record_spend
+from reflexio.optimisation.trial import DurableCritic, OptimisationBudget, TrialRunner
 from reflexio.optimisation.windows import ReplayWindow, WindowSplit, build_scenarios
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock
@@ -89,7 +89,10 @@ class _WorkflowRun:
 
     async def perform(self) -> None:
         prepared, config = await self._load(await self.steps("prepare", self._prepare))
-        assistant = self._open_assistant(config)
+        try:
+            assistant = self.backends.assistant(config.playbook_optimizer_config)
+        except InvalidRequest as error:
+            raise OptimisationSkipped(str(error)) from error
         try:
             trials, log = await self._search(prepared, config, assistant)
         finally:
@@ -101,10 +104,11 @@ class _WorkflowRun:
 
     async def end(self, status: JobStatus, reason: str) -> None:
         """Stores the spend, and ends the job unless it has ended."""
-        now, spend = self.clock.now(), self.budget.take_pending()
+        now = self.clock.now()
+        record_spend = self.budget.take_pending(now)
 
         def write(tx: Tx) -> None:
-            job = record_spend(tx, get_job(tx, self.job_id), spend, now)
+            job = record_spend(tx, get_job(tx, self.job_id))
             tx.optimisations.put(job if job.has_ended else job.ended(status, reason, now))
 
         await self.store.write(write)
@@ -129,8 +133,8 @@ class _WorkflowRun:
                 "content": plan.target.content,
                 "seed": job.seed,
                 "settings": settings.model_dump(mode="json", exclude={"webhook_auth_header"}),
-                "train": [window.json() for window in plan.windows.train],
-                "validation": [window.json() for window in plan.windows.validation],
+                "train": list(map(asdict, plan.windows.train)),
+                "validation": list(map(asdict, plan.windows.validation)),
             }
 
         return await self.store.write(write)
@@ -140,7 +144,8 @@ class _WorkflowRun:
         if "skip" in preparation:
             raise OptimisationSkipped(preparation["skip"])
         settings = PlaybookOptimizerConfig.model_validate(preparation["settings"])
-        windows = WindowSplit(*(tuple(map(ReplayWindow.read, preparation[name])) for name in ("train", "validation")))
+        train, validation = (tuple(map(ReplayWindow.read, preparation[name])) for name in ("train", "validation"))
+        windows = WindowSplit(train, validation)
         where = LearningFilter(Kind(preparation["target_kind"]), ids=(preparation["target_id"],), statuses=None)
 
         def read(tx: Tx) -> tuple[PreparedRun, Config]:
@@ -153,12 +158,6 @@ class _WorkflowRun:
             return PreparedRun(target, preparation["seed"], settings, windows, scenarios), stored(tx)
 
         return await self.store.read(read)
-
-    def _open_assistant(self, config: Config) -> Assistant:
-        try:
-            return self.backends.assistant(config.playbook_optimizer_config)
-        except InvalidRequest as error:
-            raise OptimisationSkipped(str(error)) from error
 
     async def _search(
         self, prepared: PreparedRun, config: Config, assistant: Assistant
@@ -179,11 +178,11 @@ class _WorkflowRun:
 
     async def _finish(self, prepared: PreparedRun, log: SearchLog, decision: AdoptionDecision) -> Json:
         """Applies the decision in one transaction, unless the job has ended or turns were deleted."""
-        now, spend, progress = self.clock.now(), self.budget.take_pending(), log.progress()
-        windows = prepared.windows.all
+        now, windows = self.clock.now(), prepared.windows.all
+        record_spend, progress = self.budget.take_pending(now), log.progress()
 
         def write(tx: Tx) -> Json:
-            job = record_spend(tx, get_job(tx, self.job_id), spend, now)
+            job = record_spend(tx, get_job(tx, self.job_id))
             if job.has_ended:
                 return {}
             if len(build_scenarios(tx, windows, prepared.target, 1)) < len(windows):

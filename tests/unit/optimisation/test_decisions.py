@@ -13,7 +13,7 @@ from reflexio.optimisation.adopt import decide
 from reflexio.optimisation.gepa import SearchStopped, WorkflowCaller, minibatch_size, most_trials, run_in_thread
 from reflexio.optimisation.judge import aborted, combine_verdicts
 from reflexio.optimisation.trial import gather_all
-from reflexio.optimisation.windows import AvailableWindows, ReplayWindow, build_scenario, explain_shortage, split
+from reflexio.optimisation.windows import ReplayWindow, build_scenario, explain_shortage, split
 
 CONFIG = PlaybookOptimizerConfig()
 
@@ -57,8 +57,8 @@ def test_the_first_windows_are_held_out_and_one_at_least_is_left_to_search_with(
     [(0, 1, False), (1, 1, True), (1, 2, False), (2, 2, False), (3, 2, True), (9, 3, False)],
 )
 def test_too_few_windows_are_told(count: int, least: int, enough: bool) -> None:
-    told = explain_shortage(AvailableWindows(sources(count)), PlaybookOptimizerConfig(min_commit_windows=least))
-    assert (told == "") is enough
+    config = PlaybookOptimizerConfig(min_commit_windows=least)
+    assert (explain_shortage(split(sources(count), config), config) == "") is enough
 
 
 def window(*said: str, cited: int) -> Scene | None:
