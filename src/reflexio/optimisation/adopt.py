@@ -80,8 +80,8 @@ def is_optimised(target: Learning) -> bool:
     return ORIGIN[target.kind] in target.details
 
 
-def adopt(tx: Tx, target: Learning, content: str, job_id: int, now: int) -> Learning | None:
-    """Replaces the incumbent and returns its successor. None when the playbook changed since the search began."""
+def adopt(tx: Tx, target: Learning, content: str, job_id: int, now: int) -> int | None:
+    """Replaces the incumbent and returns the successor's id. None when the playbook changed since the search began."""
     incumbent = tx.learnings.get(LearningFilter(target.kind, ids=(target.id,), statuses=None))
     if incumbent is None or not is_open(incumbent):
         return None
@@ -97,7 +97,7 @@ def adopt(tx: Tx, target: Learning, content: str, job_id: int, now: int) -> Lear
     event = LineageEvent(successor_id, incumbent.kind, "optimised", now, ACTOR, f"{reason}, from {incumbent.id}")
     tx.learnings.note(event)
     retire(tx, incumbent, successor_id, ACTOR, f"{reason}, by {successor_id}", now)
-    return dataclasses.replace(successor, id=successor_id)
+    return successor_id
 
 
 def _add_origin(metadata: str, origin: str, incumbent_id: int) -> str:

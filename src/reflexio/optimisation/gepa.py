@@ -137,9 +137,9 @@ async def run_in_thread(search: Callable[[WorkflowCaller], T]) -> T:
 
 @dataclass(frozen=True)
 class GepaSearch:
-    """One search. Its trials are in `trials`, its candidates and events in `log`."""
+    """One search. Its trials are in `runner`, its candidates and events in `log`."""
 
-    trials: TrialRunner
+    runner: TrialRunner
     critic: DurableCritic
     train: tuple[Scene, ...]
     validation: tuple[Scene, ...]
@@ -158,7 +158,7 @@ class GepaSearch:
         from gepa.api import optimize
         from gepa.utils import ScoreThresholdStopper
 
-        incumbent = self.trials.incumbent.content
+        incumbent = self.runner.incumbent.content
         self.log.candidate(incumbent)
         optimize(
             seed_candidate={COMPONENT: incumbent},
@@ -181,10 +181,10 @@ class GepaSearch:
         )
 
     async def evaluate(self, content: str, scenarios: Sequence[Scene], *, played: bool) -> list[Trial]:
-        before = set(self.trials.trials)
-        trials = await gather_all(self.trials.run(content, scenario, played=played) for scenario in scenarios)
+        before = set(self.runner.trials)
+        trials = await gather_all(self.runner.run(content, scenario, played=played) for scenario in scenarios)
         self.log.candidate(content)
-        if new := [trial for key, trial in self.trials.trials.items() if key not in before]:
+        if new := [trial for key, trial in self.runner.trials.items() if key not in before]:
             await self.log.flush(new)
         self._check_incumbent()
         return trials
@@ -194,7 +194,7 @@ class GepaSearch:
         there, and with too few windows left to search or to decide, further calls would be wasted."""
         failed = {
             scenario: trial.error
-            for (_, scenario), trial in self.trials.trials.items()
+            for (_, scenario), trial in self.runner.trials.items()
             if trial.error and trial.incumbent.error
         }
         train = [scenario for scenario in self.train if scenario.key not in failed]
@@ -204,11 +204,11 @@ class GepaSearch:
 
     async def reword(self, content: str, trials: Sequence[Trial]) -> str:
         """A new wording, or an empty string when the critic has none. It sees nothing of held-out windows."""
-        incumbent = self.trials.incumbent
+        incumbent = self.runner.incumbent
         shown = {trial.scene.key for trial in trials}
         # Sorted by candidate, not by which trial finished first: a replay must send the same request.
         earlier = sorted(
-            (trial for trial in self.trials.candidate_trials if trial.scene.key in shown and trial.content != content),
+            (trial for trial in self.runner.candidate_trials if trial.scene.key in shown and trial.content != content),
             key=lambda trial: (self.log.candidate(trial.content).place, trial.scene.key),
         )
         guidance = Guidance(incumbent.id, content, incumbent.trigger)

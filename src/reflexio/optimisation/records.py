@@ -50,7 +50,7 @@ class SearchLog:
     job_id: int
     clock: Clock
     budget: OptimisationBudget
-    trials: TrialRunner
+    runner: TrialRunner
     held_out: frozenset[str]
     candidates: dict[str, Wording] = field(default_factory=dict)
     metric_calls: int = 0
@@ -98,12 +98,12 @@ class SearchLog:
             await self._writing
 
     def progress(self) -> Json:
-        return {"metric_calls": self.metric_calls, **self.trials.counts()}
+        return {"metric_calls": self.metric_calls, **self.runner.counts()}
 
     def scored_candidates(self, winner: str, now: int) -> Iterator[Wording]:
         """The candidates that were tried in held-out windows, with their mean score."""
         scores: dict[str, list[float]] = {}
-        for trial in self.trials.candidate_trials:
+        for trial in self.runner.candidate_trials:
             if trial.scene.key in self.held_out:
                 scores.setdefault(trial.content, []).append(trial.judgement.score)
         for content, candidate in self.candidates.items():

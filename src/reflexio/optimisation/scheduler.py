@@ -117,9 +117,8 @@ def is_due(tx: Tx, settings: PlaybookOptimizerConfig, target: Learning, now: int
     if last.status == "failed":
         is_paused = len(jobs) == settings.abort_cooldown_threshold and all(job.status == "failed" for job in jobs)
         return not is_paused or now - (last.completed_at or 0) >= settings.cooldown_after_aborts_seconds
-    (old_hash, old_windows), (new_hash, new_windows) = (
-        value.split("/") for value in (last.fingerprint, fingerprint(target, settings))
-    )
+    old_hash, old_windows = last.fingerprint.split("/")
+    new_hash, new_windows = fingerprint(target, settings).split("/")
     if old_hash != new_hash:
         return True
     if last.status != "skipped" or last.decision_reason == CANCELLED:

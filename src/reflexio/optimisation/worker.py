@@ -125,8 +125,8 @@ class _WorkflowRun:
                 return {"skip": obstacle}
             settings = config.playbook_optimizer_config
             if not job.has_ended:
-                running = {"status": "running", "max_metric_calls": settings.max_metric_calls}
-                tx.optimisations.put(job.changed(updated_at=now, **running))
+                most = settings.max_metric_calls
+                tx.optimisations.put(job.changed(status="running", max_metric_calls=most, updated_at=now))
             return {
                 "target_kind": job.target_kind,
                 "target_id": job.target_id,
@@ -152,10 +152,11 @@ class _WorkflowRun:
             target = tx.learnings.get(where)
             if target is None or target.content != preparation["content"]:
                 raise OptimisationSkipped(CHANGED)
-            scenarios = {scene.key: scene for scene in build_scenarios(tx, windows.all, target, settings.max_turns)}
+            scenarios = build_scenarios(tx, windows.all, target, settings.max_turns)
             if len(scenarios) < len(windows.all):
                 raise OptimisationSkipped(ERASED)
-            return PreparedRun(target, preparation["seed"], settings, windows, scenarios), stored(tx)
+            by_key = {scenario.key: scenario for scenario in scenarios}
+            return PreparedRun(target, preparation["seed"], settings, windows, by_key), stored(tx)
 
         return await self.store.read(read)
 
@@ -168,13 +169,13 @@ class _WorkflowRun:
         target, windows = prepared.target, prepared.windows
         critic = DurableCritic(self.steps, model, self.budget, self.pause)
         incumbent = Guidance(target.id, target.content, target.trigger)
-        trials = TrialRunner(incumbent, RolloutPlayer(self.steps, assistant), critic)
-        log = SearchLog(self.store, self.job_id, self.clock, self.budget, trials, windows.held_out)
+        runner = TrialRunner(incumbent, RolloutPlayer(self.steps, assistant), critic)
+        log = SearchLog(self.store, self.job_id, self.clock, self.budget, runner, windows.held_out)
         train, validation = (
             tuple(prepared.scenarios[window.key] for window in part) for part in (windows.train, windows.validation)
         )
-        await GepaSearch(trials, critic, train, validation, prepared.settings, prepared.seed, log).run()
-        return trials.candidate_trials, log
+        await GepaSearch(runner, critic, train, validation, prepared.settings, prepared.seed, log).run()
+        return runner.candidate_trials, log
 
     async def _finish(self, prepared: PreparedRun, log: SearchLog, decision: AdoptionDecision) -> Json:
         """Applies the decision in one transaction, unless the job has ended or turns were deleted."""
@@ -188,18 +189,18 @@ class _WorkflowRun:
             if len(build_scenarios(tx, windows, prepared.target, 1)) < len(windows):
                 tx.optimisations.put(job.ended("skipped", ERASED, now, **progress))
                 return {}
-            successor = adopt(tx, prepared.target, decision.best, self.job_id, now) if decision.adopted else None
-            winner = decision.best if successor else ""
+            successor_id = adopt(tx, prepared.target, decision.best, self.job_id, now) if decision.adopted else None
+            winner = decision.best if successor_id else ""
             tx.optimisations.keep_wordings(self.job_id, list(log.scored_candidates(winner, now)))
             candidate_ids = {candidate.content: candidate.id for candidate in tx.optimisations.wordings(self.job_id)}
             ended = job.ended(
                 "completed",
-                f"{decision.reason} {CHANGED}" if decision.adopted and not successor else decision.reason,
+                f"{decision.reason} {CHANGED}" if decision.adopted and not successor_id else decision.reason,
                 now,
                 best_candidate_id=candidate_ids.get(decision.best),
                 best_score=decision.score,
                 winner_content=winner or None,
-                successor_target_id=successor.id if successor else None,
+                successor_target_id=successor_id,
                 **progress,
             )
             tx.optimisations.put(ended)
