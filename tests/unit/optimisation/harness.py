@@ -1,4 +1,4 @@
-"""A harness with an optimiser: a real database, an engine that can die, and scripted partners."""
+"""A test harness for optimisation: a real database, an engine that can crash, and scripted backends."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -65,7 +65,7 @@ class Harness:
     users: "itertools.count[int]" = field(default_factory=itertools.count)
 
     async def start(self) -> None:
-        """Begins, or goes on after a crash."""
+        """Starts, also again after a crash."""
         self.scripted = ScriptedAssistant(self._say)
         self.judge_model = ScriptedChat(itertools.repeat(self._judge), name="scripted:judge")
         self.writer_model = ScriptedChat(itertools.repeat(self._rewrite), name="scripted:writer")
@@ -86,7 +86,7 @@ class Harness:
         await self.work.start()
 
     def _say(self, messages: Sequence[Message], guidance: Guidance) -> Line:
-        """Whatever is set at the moment."""
+        """Looks up `say` at every call, because tests replace it."""
         return self.say(messages, guidance)
 
     def _judge(self, asked: Messages) -> Said:
@@ -116,8 +116,8 @@ class Harness:
         document = Config(playbook_optimizer_config=self.settings, **top).model_dump_json(context={"reveal": True})
         await self.store.write(lambda tx: tx.configs.put(document, 1))
 
-    async def tell(self, *words: str, user: str = "") -> list[int]:
-        """A conversation: user and agent by turns. Gives the numbers of its turns."""
+    async def add_conversation(self, *words: str, user: str = "") -> list[int]:
+        """Stores turns of user and agent, in alternation, and returns their ids."""
         asked = request(user_id=user or f"user-{next(self.users)}")
         turns = [
             each.model_copy(update={"role": "Agent" if place % 2 else "User"})
@@ -131,54 +131,54 @@ class Harness:
 
         return await self.store.write(put)
 
-    async def lesson(self, number: int, *, user: str = "") -> dict[str, Any]:
-        """A stored user playbook with its window, as a source window names it."""
+    async def add_user_playbook(self, number: int, *, user: str = "") -> dict[str, Any]:
+        """Stores a user playbook with its window and returns its source window."""
         spoken = [each["content"] for each in parcels.conversation(number)]
-        turns = await self.tell(*spoken, user=user)
+        turns = await self.add_conversation(*spoken, user=user)
         details = {"source_interaction_ids": turns[2:], "window_interaction_ids": turns, "source_span": spoken[2]}
         row = Learning(Kind.USER_PLAYBOOK, f"Always {parcels.DEEDS[0]}.", user_id=user or f"u{number}", details=details)
-        (made,) = await self.store.write(lambda tx: tx.learnings.add([row]))
-        return {"user_playbook_id": made, "source_interaction_ids": turns[2:]}
+        (playbook_id,) = await self.store.write(lambda tx: tx.learnings.add([row]))
+        return {"user_playbook_id": playbook_id, "source_interaction_ids": turns[2:]}
 
-    async def playbook(self, windows: int = 3, **changes: Any) -> Learning:
-        """A pending agent playbook with so many source windows."""
-        sources = [await self.lesson(number) for number in range(windows)]
-        return await self.stored(sources, **changes)
+    async def add_playbook(self, windows: int = 3, **changes: Any) -> Learning:
+        """Stores a pending agent playbook with this many source windows."""
+        sources = [await self.add_user_playbook(number) for number in range(windows)]
+        return await self.add_agent_playbook(sources, **changes)
 
-    async def stored(self, sources: Sequence[dict[str, Any]], **changes: Any) -> Learning:
+    async def add_agent_playbook(self, sources: Sequence[dict[str, Any]], **changes: Any) -> Learning:
         values = {"content": parcels.INCUMBENT, "trigger": parcels.TRIGGER, **changes}
         row = Learning(Kind.AGENT_PLAYBOOK, details={"source_windows": list(sources)}, **values)
-        (made,) = await self.store.write(lambda tx: tx.learnings.add([row]))
-        return (await self.store.read(lambda tx: tx.learnings.many([made])))[made]
+        (playbook_id,) = await self.store.write(lambda tx: tx.learnings.add([row]))
+        return (await self.store.read(lambda tx: tx.learnings.many([playbook_id])))[playbook_id]
 
-    async def ask(self, target: Learning, **more: Any) -> RunPlaybookOptimizationResponse:
+    async def request_run(self, target: Learning, **more: Any) -> RunPlaybookOptimizationResponse:
         name = f"{target.kind.value}_id"
-        asked = RunPlaybookOptimizationRequest.model_validate({name: target.id, "seed": 7, **more})
-        return await self.service.run(self.store, asked)
+        body = RunPlaybookOptimizationRequest.model_validate({name: target.id, "seed": 7, **more})
+        return await self.service.run(self.store, body)
 
     async def run(self, target: Learning, **more: Any) -> PlaybookOptimizationJob:
-        """The job at its end."""
-        begun = await self.ask(target, **more)
+        """Runs a job and returns it when it has ended."""
+        begun = await self.request_run(target, **more)
         assert begun.job_id is not None
-        return await self.ended(begun.job_id)
+        return await self.wait_until_ended(begun.job_id)
 
-    async def ended(self, job_id: int) -> PlaybookOptimizationJob:
-        while not (job := (await self.shown(job_id)).job).has_ended:
+    async def wait_until_ended(self, job_id: int) -> PlaybookOptimizationJob:
+        while not (job := (await self.show(job_id)).job).has_ended:
             if await self.work.get(job_key("default", job_id)):
                 await self.work.wait(job_key("default", job_id))
         return job
 
-    async def begun(self, target: Learning) -> PlaybookOptimizationJob:
-        """The job that somebody else begins."""
+    async def wait_for_job(self, target: Learning) -> PlaybookOptimizationJob:
+        """Waits for a job that the scheduler starts, and for its end."""
         kind: TargetKind = "agent_playbook"
         while not (jobs := await self.store.read(lambda tx: tx.optimisations.of_target(kind, target.id, 1))):
             continue
-        return await self.ended(jobs[0].job_id)
+        return await self.wait_until_ended(jobs[0].job_id)
 
-    async def shown(self, job_id: int) -> GetPlaybookOptimizationResponse:
+    async def show(self, job_id: int) -> GetPlaybookOptimizationResponse:
         return await self.service.show_job(self.store, job_id, details=True)
 
-    async def row(self, number: int | None) -> Learning:
+    async def get(self, number: int | None) -> Learning:
         assert number is not None
         return (await self.store.read(lambda tx: tx.learnings.many([number])))[number]
 

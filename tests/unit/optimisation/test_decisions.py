@@ -1,4 +1,4 @@
-"""The pure parts of a search for better wording: which windows, what it can cost, who won, and the thread beside it."""
+"""The pure decisions of optimisation: windows, cost, verdicts, adoption; and the thread that GEPA runs in."""
 
 import asyncio
 import threading
@@ -47,16 +47,16 @@ def turn(number: int, role: str, content: str, **more: Any) -> Interaction:
 def test_the_first_windows_are_held_out_and_one_at_least_is_left_to_search_with(
     count: int, most: int, train: list[int], held_out: list[int]
 ) -> None:
-    made = split(sources(count), PlaybookOptimizerConfig(max_validation_windows=most))
-    assert [each.user_playbook_id for each in made.train] == train
-    assert [each.user_playbook_id for each in made.validation] == held_out
+    windows = split(sources(count), PlaybookOptimizerConfig(max_validation_windows=most))
+    assert [window.user_playbook_id for window in windows.train] == train
+    assert [window.user_playbook_id for window in windows.validation] == held_out
 
 
 @pytest.mark.parametrize(
     ("count", "least", "enough"),
     [(0, 1, False), (1, 1, True), (1, 2, False), (2, 2, False), (3, 2, True), (9, 3, False)],
 )
-def test_too_few_windows_are_told(count: int, least: int, enough: bool) -> None:
+def test_too_few_windows_are_reported(count: int, least: int, enough: bool) -> None:
     config = PlaybookOptimizerConfig(min_commit_windows=least)
     assert (explain_shortage(split(sources(count), config), config) == "") is enough
 
@@ -69,24 +69,24 @@ def window(*said: str, cited: int) -> Scene | None:
     return build_scenario(ReplayWindow(7, "ann", (cited,), tuple(turns)), turns, "a lesson", 2)
 
 
-def test_the_turn_before_the_lesson_is_answered_anew_and_all_before_it_is_told() -> None:
-    made = window("one", "1", "two", "2", "three", "3", "four", cited=7)
-    assert made is not None
-    assert [each.content for each in made.history] == ["one", "1", "two", "2"]
-    assert [each.content for each in made.script] == ["three", "four"]
-    assert (made.turns, made.questions, made.lesson) == ((5, 7), 2, "a lesson")
+def test_the_replay_starts_one_turn_before_the_lesson_and_earlier_turns_are_history() -> None:
+    scenario = window("one", "1", "two", "2", "three", "3", "four", cited=7)
+    assert scenario is not None
+    assert [each.content for each in scenario.history] == ["one", "1", "two", "2"]
+    assert [each.content for each in scenario.script] == ["three", "four"]
+    assert (scenario.turns, scenario.questions, scenario.lesson) == ((5, 7), 2, "a lesson")
 
 
 def test_a_lesson_at_the_beginning_is_played_from_there() -> None:
-    made = window("one", "1", "two", "2", "three", cited=1)
-    assert made is not None
-    assert ([each.content for each in made.script], made.history) == (["one", "two"], ())
+    scenario = window("one", "1", "two", "2", "three", cited=1)
+    assert scenario is not None
+    assert ([each.content for each in scenario.script], scenario.history) == (["one", "two"], ())
 
 
 def test_a_lesson_that_cites_the_agent_alone_is_played_too() -> None:
-    made = window("one", "1", "two", cited=2)
-    assert made is not None
-    assert made.questions == 2
+    scenario = window("one", "1", "two", cited=2)
+    assert scenario is not None
+    assert scenario.questions == 2
 
 
 def test_actions_count_as_words_and_silence_does_not() -> None:
@@ -96,10 +96,14 @@ def test_actions_count_as_words_and_silence_does_not() -> None:
         3: turn(3, "User", "   "),
         4: turn(4, "User", "Thanks"),
     }
-    made = build_scenario(ReplayWindow(7, "ann", (1,), (1, 2, 3, 4)), turns, "", 4)
-    assert made is not None
-    assert made.script == (Message("user", "clicked Refund"), Message("system", "Be kind."), Message("user", "Thanks"))
-    assert Rollout(("a", "b")).played(made)[1] == Message("assistant", "a")
+    scenario = build_scenario(ReplayWindow(7, "ann", (1,), (1, 2, 3, 4)), turns, "", 4)
+    assert scenario is not None
+    assert scenario.script == (
+        Message("user", "clicked Refund"),
+        Message("system", "Be kind."),
+        Message("user", "Thanks"),
+    )
+    assert Rollout(("a", "b")).played(scenario)[1] == Message("assistant", "a")
 
 
 def test_a_window_that_lost_a_turn_is_not_played() -> None:
@@ -138,14 +142,14 @@ def opinion(verdict: Any, score: float, likert: int, **more: Any) -> Comparison:
 
 
 def test_two_opinions_that_agree_are_one() -> None:
-    made = combine_verdicts(opinion("second", 0.9, 5), opinion("first", 0.2, 2))
-    assert (made.verdict, made.likert) == ("candidate", 4)
-    assert made.score == pytest.approx(0.85)
+    judgement = combine_verdicts(opinion("second", 0.9, 5), opinion("first", 0.2, 2))
+    assert (judgement.verdict, judgement.likert) == ("candidate", 4)
+    assert judgement.score == pytest.approx(0.85)
 
 
 def test_two_opinions_that_contradict_each_other_are_a_tie() -> None:
-    made = combine_verdicts(opinion("second", 1.0, 5), opinion("second", 1.0, 5))
-    assert (made.verdict, made.score, made.likert) == ("tie", 0.5, 3)
+    judgement = combine_verdicts(opinion("second", 1.0, 5), opinion("second", 1.0, 5))
+    assert (judgement.verdict, judgement.score, judgement.likert) == ("tie", 0.5, 3)
 
 
 def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie() -> None:
@@ -155,9 +159,9 @@ def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie() -> None:
 def test_feedback_is_turned_to_the_candidate() -> None:
     incumbent_first = opinion("first", 0.1, 1, worse_in_second=("rude",), better_in_second=("short",))
     candidate_first = opinion("second", 0.9, 5, worse_in_first=("rude", "vague"), missing_instructions=("greet",))
-    made = combine_verdicts(incumbent_first, candidate_first)
-    assert (made.verdict, made.feedback.regressions) == ("incumbent", ("rude", "vague"))
-    assert (made.feedback.winning_behaviors, made.feedback.missing_instructions) == (("short",), ("greet",))
+    judgement = combine_verdicts(incumbent_first, candidate_first)
+    assert (judgement.verdict, judgement.feedback.regressions) == ("incumbent", ("rude", "vague"))
+    assert (judgement.feedback.winning_behaviors, judgement.feedback.missing_instructions) == (("short",), ("greet",))
 
 
 # The decision
@@ -177,8 +181,8 @@ BOTH = frozenset({"a", "b"})
 
 
 def decided(*trials: Trial) -> tuple[str, bool]:
-    made = decide(trials, BOTH, CONFIG)
-    return made.best, made.adopted
+    decision = decide(trials, BOTH, CONFIG)
+    return decision.best, decision.adopted
 
 
 def test_the_best_wording_on_the_held_out_windows_wins() -> None:
@@ -203,15 +207,15 @@ def test_a_wording_that_passes_goes_before_one_with_a_better_mean_that_does_not(
 
 
 def test_a_failed_trial_cannot_prove_anything() -> None:
-    made = decide([tried("x", "a", clear(1.0)), tried("x", "b", aborted("lost"))], BOTH, CONFIG)
-    assert not made.adopted
-    assert "lost" in made.reason
+    decision = decide([tried("x", "a", clear(1.0)), tried("x", "b", aborted("lost"))], BOTH, CONFIG)
+    assert not decision.adopted
+    assert "lost" in decision.reason
 
 
-# The thread beside
+# The search thread
 
 
-async def test_what_the_thread_asks_for_is_done_by_its_caller() -> None:
+async def test_calls_of_the_thread_run_in_the_task_of_the_caller() -> None:
     here = threading.get_ident()
 
     async def double(number: int) -> int:
@@ -225,7 +229,7 @@ async def test_what_the_thread_asks_for_is_done_by_its_caller() -> None:
     assert await run_in_thread(work) == [0, 2, 4]
 
 
-async def test_what_fails_for_the_thread_ends_it_and_is_raised_here() -> None:
+async def test_a_call_that_fails_ends_the_thread_and_is_raised_to_the_caller() -> None:
     ended = threading.Event()
 
     async def fail() -> None:
@@ -245,7 +249,7 @@ async def test_what_fails_for_the_thread_ends_it_and_is_raised_here() -> None:
     assert await asyncio.to_thread(ended.wait, 5)
 
 
-async def test_a_caller_who_is_stopped_takes_the_thread_along() -> None:
+async def test_cancelling_the_caller_stops_the_thread() -> None:
     reached, ended = asyncio.Event(), threading.Event()
 
     async def stand_still() -> None:
@@ -266,7 +270,7 @@ async def test_a_caller_who_is_stopped_takes_the_thread_along() -> None:
     assert await asyncio.to_thread(ended.wait, 5)
 
 
-async def test_an_error_of_the_thread_itself_is_raised() -> None:
+async def test_an_error_in_the_thread_is_raised() -> None:
     def work(_: WorkflowCaller) -> None:
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""What a search for better wording promises beyond its page: cost, order, failures, crashes, cancelling, starting."""
+"""What an optimisation run promises beyond its documentation: cost, order, failures, crashes, cancelling, starting."""
 
 import asyncio
 import dataclasses
@@ -39,7 +39,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
 async def test_the_incumbent_is_played_once_in_each_window(harness: Harness) -> None:
     harness.rewrite = lambda asked: parcels.guessing(asked.case)
     await harness.configure(max_metric_calls=60, early_stop_score=1.0)
-    await harness.run(await harness.playbook(4))
+    await harness.run(await harness.add_playbook(4))
     played = Counter(guidance.content for _, guidance in harness.scripted.asked)
     assert len(played) > 4
     assert played[parcels.INCUMBENT] == 2 * 4
@@ -63,36 +63,36 @@ async def test_windows_are_played_side_by_side_up_to_a_limit(harness: Harness) -
 
     harness.assistant = Slow()
     await harness.configure(reflection_minibatch_size=8)
-    job = await harness.run(await harness.playbook(10))
+    job = await harness.run(await harness.add_playbook(10))
     assert job.status == "completed"
     assert most == 4
 
 
 async def test_wordings_that_change_nothing_are_not_judged(harness: Harness) -> None:
     harness.rewrite = lambda asked: {"content": f"{parcels.in_force(asked.case)} Be friendly.", "reason": ""}
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert (job.status, job.judge_calls, harness.judge_model.asked) == ("completed", 0, [])
-    assert {each.verdict for each in (await harness.shown(job.job_id)).evaluations} == {"tie"}
+    assert {each.verdict for each in (await harness.show(job.job_id)).evaluations} == {"tie"}
 
 
-async def test_a_dry_run_begins_nothing_and_its_bounds_hold(harness: Harness) -> None:
+async def test_a_dry_run_starts_nothing_and_its_bounds_hold(harness: Harness) -> None:
     harness.rewrite = lambda asked: parcels.guessing(asked.case)
-    target = await harness.playbook(5)
-    told = await harness.ask(target, dry_run=True)
+    target = await harness.add_playbook(5)
+    told = await harness.request_run(target, dry_run=True)
     assert (told.job_id, told.status, harness.scripted.asked) == (None, "pending", [])
     assert (await harness.store.read(lambda tx: tx.optimisations.page(Page(10)))).rows == []
     most = told.estimate
     assert most is not None
     for seed in range(5):
-        job = await harness.run(await harness.playbook(5), seed=seed)
+        job = await harness.run(await harness.add_playbook(5), seed=seed)
         assert job.evaluations <= most.evaluations
         assert job.assistant_calls <= most.assistant_calls
         assert job.judge_calls <= most.judge_calls
         assert job.reflection_calls <= most.reflection_calls
 
 
-async def test_what_models_cost_is_accounted(harness: Harness) -> None:
-    job = await harness.run(await harness.playbook())
+async def test_the_spend_of_models_is_recorded(harness: Harness) -> None:
+    job = await harness.run(await harness.add_playbook())
     (judge, writer) = sorted(
         await harness.store.read(lambda tx: tx.spending.since("1970-01-01")), key=lambda each: each.spend.model
     )
@@ -105,16 +105,18 @@ async def test_what_models_cost_is_accounted(harness: Harness) -> None:
 
 async def test_a_judge_that_always_likes_the_second_replay_decides_nothing(harness: Harness) -> None:
     harness.judge = lambda asked: {"verdict": "second", "score": 1.0, "likert": 5, "rationale": "the last word"}
-    job = await harness.run(await harness.playbook())
-    shown = await harness.shown(job.job_id)
-    assert {(each.verdict, each.score, each.likert) for each in shown.evaluations if each.rationale} == {
-        ("tie", 0.5, 3)
-    }
+    job = await harness.run(await harness.add_playbook())
+    shown = await harness.show(job.job_id)
+    assert {
+        (evaluation.verdict, evaluation.score, evaluation.likert)
+        for evaluation in shown.evaluations
+        if evaluation.rationale
+    } == {("tie", 0.5, 3)}
     assert job.successor_target_id is None
 
 
-async def test_the_judge_is_not_told_which_is_which(harness: Harness) -> None:
-    await harness.run(await harness.playbook())
+async def test_the_judge_does_not_know_which_rollout_is_the_candidate(harness: Harness) -> None:
+    await harness.run(await harness.add_playbook())
     for asked in harness.judge_model.asked:
         assert "incumbent" not in asked.case
         assert "candidate" not in asked.case
@@ -124,7 +126,7 @@ async def test_the_judge_is_not_told_which_is_which(harness: Harness) -> None:
 async def test_the_rewriter_sees_nothing_of_held_out_windows(harness: Harness) -> None:
     harness.rewrite = lambda asked: parcels.guessing(asked.case)
     await harness.configure(early_stop_score=1.0)
-    await harness.run(await harness.playbook(4))
+    await harness.run(await harness.add_playbook(4))
     assert harness.writer_model.asked
     for asked in harness.writer_model.asked:
         assert "parcel 0 " not in asked.case
@@ -134,25 +136,25 @@ async def test_the_rewriter_sees_nothing_of_held_out_windows(harness: Harness) -
 async def test_the_same_seed_and_answers_make_the_same_search(harness: Harness) -> None:
     harness.rewrite = lambda asked: parcels.guessing(asked.case)
     await harness.configure(max_metric_calls=40, early_stop_score=1.0)
-    sources = [await harness.lesson(number) for number in range(5)]
-    runs = [await harness.run(await harness.stored(sources), seed=3) for _ in range(2)]
-    first, second = [await harness.shown(job.job_id) for job in runs]
+    sources = [await harness.add_user_playbook(number) for number in range(5)]
+    runs = [await harness.run(await harness.add_agent_playbook(sources), seed=3) for _ in range(2)]
+    first, second = [await harness.show(job.job_id) for job in runs]
     assert [each.content for each in first.candidates] == [each.content for each in second.candidates]
     assert [each.event_type for each in first.events] == [each.event_type for each in second.events]
 
 
 async def test_an_unreadable_judge_is_an_error_and_never_a_tie(harness: Harness) -> None:
     harness.judge = lambda asked: "I like both!"
-    job = await harness.run(await harness.playbook())
-    shown = await harness.shown(job.job_id)
-    assert {each.verdict for each in shown.evaluations if each.candidate_id > 1} == {"aborted"}
+    job = await harness.run(await harness.add_playbook())
+    shown = await harness.show(job.job_id)
+    assert {evaluation.verdict for evaluation in shown.evaluations if evaluation.candidate_id > 1} == {"aborted"}
     assert (job.status, job.successor_target_id) == ("failed", None)
     assert "The judge gave no opinion" in job.decision_reason
 
 
-async def test_a_judge_whose_mark_contradicts_its_verdict_is_not_understood(harness: Harness) -> None:
+async def test_a_judge_whose_score_contradicts_its_verdict_is_unreadable(harness: Harness) -> None:
     harness.judge = lambda asked: {"verdict": "second", "score": 0.1, "likert": 5}
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert job.status == "failed"
 
 
@@ -166,9 +168,9 @@ async def test_one_failed_rollout_fails_that_evaluation_and_not_the_run(harness:
 
     harness.say = once
     await harness.configure(max_metric_calls=40)
-    job = await harness.run(await harness.playbook(4))
-    shown = await harness.shown(job.job_id)
-    broken = [each for each in shown.evaluations if each.verdict == "aborted"]
+    job = await harness.run(await harness.add_playbook(4))
+    shown = await harness.show(job.job_id)
+    broken = [evaluation for evaluation in shown.evaluations if evaluation.verdict == "aborted"]
     assert broken
     assert {each.error for each in broken} == {"out of order"}
     assert job.aborted_evaluations == len(broken)
@@ -177,11 +179,11 @@ async def test_one_failed_rollout_fails_that_evaluation_and_not_the_run(harness:
 
 async def test_an_assistant_that_is_down_fails_the_run_at_once(harness: Harness) -> None:
     harness.say = lambda messages, guidance: AssistantFailed("HTTP 500")
-    target = await harness.playbook()
+    target = await harness.add_playbook()
     job = await harness.run(target)
     assert (job.status, job.assistant_calls, job.reflection_calls) == ("failed", 1, 0)
     assert "HTTP 500" in job.decision_reason
-    assert await harness.row(target.id) == target
+    assert await harness.get(target.id) == target
 
 
 async def test_held_out_windows_that_cannot_be_judged_end_the_run(harness: Harness) -> None:
@@ -189,14 +191,14 @@ async def test_held_out_windows_that_cannot_be_judged_end_the_run(harness: Harne
         return AssistantFailed("lost") if "parcel 0" in messages[0].content else obedient(messages, guidance)
 
     harness.say = say
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert (job.status, job.successor_target_id) == ("failed", None)
     assert "lost" in job.decision_reason
 
 
 async def test_a_refused_key_fails_the_run_and_stalls(harness: Harness) -> None:
     harness.judge = lambda asked: ProviderRefused("no key", reason="auth")
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert job.status == "failed"
     assert "no key" in job.decision_reason
     held = await harness.store.read(stall.state)
@@ -204,55 +206,55 @@ async def test_a_refused_key_fails_the_run_and_stalls(harness: Harness) -> None:
     assert held.reason == "auth_error"
 
 
-async def test_a_model_that_is_away_for_a_moment_is_asked_again(harness: Harness) -> None:
+async def test_an_unavailable_model_is_retried(harness: Harness) -> None:
     left = [ProviderUnavailable("429"), ProviderUnavailable("429")]
     harness.judge = lambda asked: left.pop() if left else parcels.opinion(asked.case)
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert (job.status, job.aborted_evaluations) == ("completed", 0)
     assert sorted(harness.pauses) == [2.0, 2.0] or sorted(harness.pauses) == [2.0, 4.0]
 
 
-async def test_a_reflection_that_brings_nothing_ends_with_the_budget(harness: Harness) -> None:
+async def test_a_search_without_new_wordings_ends_with_the_budget(harness: Harness) -> None:
     harness.rewrite = lambda asked: {"content": parcels.in_force(asked.case), "reason": "it is fine"}
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert (job.status, job.evaluations, job.successor_target_id) == ("completed", 0, None)
     assert job.reflection_calls == job.estimate.reflection_calls
 
 
 async def test_without_a_model_it_says_that_it_needs_one(harness: Harness) -> None:
     harness.has_model = False
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert (job.status, job.decision_reason) == ("skipped", NO_MODEL)
 
 
 async def test_the_daily_budget_applies_before_and_during_a_run(harness: Harness) -> None:
     await harness.configure(daily_token_budget=0)
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert (job.status, job.decision_reason) == ("skipped", BUDGET_USED_UP)
     await harness.configure(daily_token_budget=100)
-    job = await harness.run(await harness.playbook())
+    job = await harness.run(await harness.add_playbook())
     assert (job.status, job.decision_reason) == ("failed", BUDGET_USED_UP)
     assert job.reflection_calls + job.judge_calls <= 3
 
 
 async def test_windows_whose_turns_were_erased_do_not_count(harness: Harness) -> None:
-    target = await harness.playbook()
+    target = await harness.add_playbook()
     await harness.store.write(lambda tx: tx.requests.remove(RequestFilter(user_id="user-1")))
     job = await harness.run(target)
     assert job.status == "skipped"
     assert "their turns were deleted" in job.decision_reason
-    assert await harness.row(target.id) == target
+    assert await harness.get(target.id) == target
 
 
-async def test_a_user_who_leaves_takes_the_window_along(harness: Harness) -> None:
-    target = await harness.playbook()
+async def test_an_erased_user_removes_the_window(harness: Harness) -> None:
+    target = await harness.add_playbook()
     await erase.user(harness.store, harness.clock, "user-1")
     job = await harness.run(target)
     assert (job.status, job.decision_reason[:17]) == ("skipped", "2 source window(s")
 
 
-async def test_turns_that_are_erased_during_the_run_leave_all_as_it_was(harness: Harness) -> None:
-    target = await harness.playbook()
+async def test_turns_erased_during_the_run_leave_the_playbook_unchanged(harness: Harness) -> None:
+    target = await harness.add_playbook()
 
     async def forget() -> None:
         await harness.store.write(lambda tx: tx.requests.remove(RequestFilter(user_id="user-1")))
@@ -267,27 +269,30 @@ async def test_turns_that_are_erased_during_the_run_leave_all_as_it_was(harness:
     harness.say = say
     job = await harness.run(target)
     assert (job.status, job.decision_reason) == ("skipped", ERASED)
-    assert await harness.row(target.id) == target
+    assert await harness.get(target.id) == target
 
 
-async def test_what_was_tried_with_turns_of_a_user_goes_with_the_user(harness: Harness) -> None:
-    job = await harness.run(await harness.playbook())
+async def test_evaluations_with_turns_of_an_erased_user_are_removed(harness: Harness) -> None:
+    job = await harness.run(await harness.add_playbook())
     await erase.user(harness.store, harness.clock, "user-1")
-    left = (await harness.shown(job.job_id)).evaluations
+    left = (await harness.show(job.job_id)).evaluations
     assert {each.user_id for each in left} == {"user-0", "user-2"}
 
 
-async def test_words_that_were_deleted_are_not_shown_any_more(harness: Harness) -> None:
-    job = await harness.run(await harness.playbook())
+async def test_deleted_turns_are_not_shown(harness: Harness) -> None:
+    job = await harness.run(await harness.add_playbook())
     await harness.store.write(lambda tx: tx.requests.remove(RequestFilter(user_id="user-1")))
-    shown = await harness.shown(job.job_id)
-    assert [each.candidate_rollout for each in shown.evaluations if each.user_id == "user-1"] == [[], []]
+    shown = await harness.show(job.job_id)
+    assert [evaluation.candidate_rollout for evaluation in shown.evaluations if evaluation.user_id == "user-1"] == [
+        [],
+        [],
+    ]
 
 
 async def test_a_playbook_that_is_not_there_is_not_found(harness: Harness) -> None:
-    target = await harness.playbook()
+    target = await harness.add_playbook()
     with pytest.raises(NotFound):
-        await harness.ask(target, agent_playbook_id=9_999)
+        await harness.request_run(target, agent_playbook_id=9_999)
 
 
 # Crashes
@@ -295,7 +300,7 @@ async def test_a_playbook_that_is_not_there_is_not_found(harness: Harness) -> No
 
 @dataclass
 class Fate:
-    """Counts every call by what is asked, and stands still for ever at the next one that is fatal."""
+    """Counts every call by its request, and blocks forever at the next fatal one."""
 
     deaths: list[int] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
@@ -349,10 +354,10 @@ async def calls_kept(harness: Harness, job_id: int) -> int:
 
 
 async def lived_through(harness: Harness, fate: Fate) -> PlaybookOptimizationJob:
-    """A run that is killed at each of the fatal calls, and goes on after each."""
+    """Runs a job that is killed at each fatal call and resumed after it."""
     await harness.work.close()
     await revived(harness, fate)
-    begun = await harness.ask(await harness.playbook())
+    begun = await harness.request_run(await harness.add_playbook())
     assert begun.job_id is not None
     while fate.deaths:
         await fate.reached.wait()
@@ -363,7 +368,7 @@ async def lived_through(harness: Harness, fate: Fate) -> PlaybookOptimizationJob
         fate.reached.clear()
         fate.deaths.pop(0)
         await revived(harness, fate)
-    return await harness.ended(begun.job_id)
+    return await harness.wait_until_ended(begun.job_id)
 
 
 async def test_a_crash_anywhere_resumes_without_repeating_a_finished_call(harness: Harness) -> None:
@@ -374,30 +379,30 @@ async def test_a_crash_anywhere_resumes_without_repeating_a_finished_call(harnes
     assert set(killed.calls.values()) == {1}
     assert sum(killed.calls.values()) == sum(unharmed.calls.values()) == 32
     assert (job.assistant_calls, job.judge_calls) == (first.assistant_calls, first.judge_calls)
-    before, after = await harness.shown(first.job_id), await harness.shown(job.job_id)
+    before, after = await harness.show(first.job_id), await harness.show(job.job_id)
     assert [each.event_type for each in after.events] == [each.event_type for each in before.events]
     assert [each.content for each in after.candidates] == [each.content for each in before.candidates]
     assert len(after.evaluations) == len(before.evaluations)
 
 
-async def test_a_job_that_never_reached_the_engine_is_taken_up(harness: Harness) -> None:
-    begun = await harness.ask(await harness.playbook())
+async def test_a_job_that_never_reached_the_engine_is_enqueued(harness: Harness) -> None:
+    begun = await harness.request_run(await harness.add_playbook())
     assert begun.job_id is not None
     await harness.work.crash()
     harness.memory = MemoryJournal()
     await harness.start()
     await harness.scheduler.start_due()
-    assert (await harness.ended(begun.job_id)).status == "completed"
+    assert (await harness.wait_until_ended(begun.job_id)).status == "completed"
 
 
-async def test_work_that_ended_without_a_word_is_told_as_failed(harness: Harness) -> None:
+async def test_work_that_ends_without_a_result_marks_the_job_failed(harness: Harness) -> None:
     def broken(asked: Messages) -> Said:
         raise RuntimeError("a defect")
 
     harness.rewrite = broken
-    begun = await harness.ask(await harness.playbook())
+    begun = await harness.request_run(await harness.add_playbook())
     assert begun.job_id is not None
-    job = await harness.ended(begun.job_id)
+    job = await harness.wait_until_ended(begun.job_id)
     assert (job.status, job.decision_reason) == ("failed", "a defect")
 
 
@@ -405,7 +410,7 @@ async def test_work_that_ended_without_a_word_is_told_as_failed(harness: Harness
 
 
 async def test_a_cancelled_job_is_skipped_and_changes_nothing(harness: Harness) -> None:
-    target = await harness.playbook()
+    target = await harness.add_playbook()
     reached, go_on = asyncio.Event(), asyncio.Event()
 
     class Waiting:
@@ -418,70 +423,70 @@ async def test_a_cancelled_job_is_skipped_and_changes_nothing(harness: Harness) 
             """Nothing is held."""
 
     harness.assistant = Waiting()
-    begun = await harness.ask(target)
+    begun = await harness.request_run(target)
     assert begun.job_id is not None
     await reached.wait()
-    assert (await harness.ask(target)).job_id == begun.job_id
+    assert (await harness.request_run(target)).job_id == begun.job_id
     _, stopped = await harness.service.cancel(harness.store, begun.job_id)
     go_on.set()
     assert stopped
     assert (await harness.service.cancel(harness.store, begun.job_id))[1] is False
     await harness.work.close()
-    job = (await harness.shown(begun.job_id)).job
+    job = (await harness.show(begun.job_id)).job
     assert (job.status, job.decision_reason) == ("skipped", CANCELLED)
-    assert (await harness.row(target.id)).status is Status.CURRENT
+    assert (await harness.get(target.id)).status is Status.CURRENT
 
 
-# Starting by itself
+# Automatic start
 
 
-async def test_pending_playbooks_with_windows_are_begun_by_themselves_once(harness: Harness) -> None:
-    target = await harness.playbook()
-    await harness.stored([])
+async def test_pending_playbooks_with_windows_are_started_automatically_once(harness: Harness) -> None:
+    target = await harness.add_playbook()
+    await harness.add_agent_playbook([])
     (begun,) = await harness.scheduler.start_due("aggregation")
     assert (begun.target_id, begun.started_by) == (target.id, "aggregation")
     assert await harness.scheduler.start_due() == []
-    job = await harness.ended(begun.job_id)
+    job = await harness.wait_until_ended(begun.job_id)
     assert job.successor_target_id is not None
     assert await harness.scheduler.start_due() == []
 
 
-async def test_the_schedule_looks_at_once_and_an_aggregation_wakes_it(harness: Harness) -> None:
-    first = await harness.playbook()
+async def test_the_scheduler_looks_at_once_and_an_aggregation_wakes_it(harness: Harness) -> None:
+    first = await harness.add_playbook()
     looking = asyncio.create_task(harness.scheduler.run())
-    begun = await harness.begun(first)
+    begun = await harness.wait_for_job(first)
     assert begun.started_by == "schedule"
-    second = await harness.playbook()
+    second = await harness.add_playbook()
     await harness.scheduler.on_aggregated(harness.store, [second.id])
-    begun = await harness.begun(second)
+    begun = await harness.wait_for_job(second)
     assert begun.started_by == "aggregation"
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
 
 
-async def test_what_was_not_improved_is_tried_again_when_it_changes(harness: Harness) -> None:
+async def test_an_unimproved_playbook_is_tried_again_when_it_changes(harness: Harness) -> None:
     harness.rewrite = lambda asked: {"content": parcels.in_force(asked.case), "reason": ""}
-    await harness.playbook()
+    await harness.add_playbook()
     (begun,) = await harness.scheduler.start_due()
-    await harness.ended(begun.job_id)
+    await harness.wait_until_ended(begun.job_id)
     assert await harness.scheduler.start_due() == []
     await harness.configure(max_metric_calls=10)
     assert len(await harness.scheduler.start_due()) == 1
 
 
-async def test_after_two_failures_in_a_row_a_playbook_rests(harness: Harness) -> None:
+async def test_after_two_failures_in_a_row_a_playbook_waits_for_the_cooldown(harness: Harness) -> None:
     harness.say = lambda messages, guidance: AssistantFailed("down")
-    await harness.playbook()
+    await harness.add_playbook()
     for _ in range(2):
         (begun,) = await harness.scheduler.start_due()
-        assert (await harness.ended(begun.job_id)).status == "failed"
+        assert (await harness.wait_until_ended(begun.job_id)).status == "failed"
     assert await harness.scheduler.start_due() == []
     harness.clock.time += 3600
     assert len(await harness.scheduler.start_due()) == 1
 
 
-async def test_nothing_begins_by_itself_while_learning_is_stalled_or_the_budget_is_empty(harness: Harness) -> None:
-    await harness.playbook()
+async def test_nothing_starts_automatically_while_learning_is_stalled_or_the_budget_is_empty(harness: Harness) -> None:
+    await harness.add_playbook()
     await harness.store.write(lambda tx: stall.enter(tx, "auth_error", "no key", 1))
     assert await harness.scheduler.start_due() == []
     await harness.store.write(stall.clear)
@@ -489,8 +494,8 @@ async def test_nothing_begins_by_itself_while_learning_is_stalled_or_the_budget_
     assert await harness.scheduler.start_due() == []
 
 
-async def test_nothing_begins_by_itself_while_nobody_can_be_asked(harness: Harness) -> None:
-    target = await harness.playbook()
+async def test_nothing_starts_automatically_without_a_model(harness: Harness) -> None:
+    target = await harness.add_playbook()
     harness.has_model = False
     assert (await harness.run(target)).status == "skipped"
     assert await harness.scheduler.start_due() == []
@@ -498,33 +503,33 @@ async def test_nothing_begins_by_itself_while_nobody_can_be_asked(harness: Harne
     assert len(await harness.scheduler.start_due()) == 1
 
 
-async def test_what_was_cancelled_is_not_taken_up_again(harness: Harness) -> None:
-    await harness.playbook()
+async def test_a_cancelled_job_is_not_started_again(harness: Harness) -> None:
+    await harness.add_playbook()
     (begun,) = await harness.scheduler.start_due()
     await harness.service.cancel(harness.store, begun.job_id)
     assert await harness.scheduler.start_due() == []
 
 
 async def test_more_windows_give_a_skipped_playbook_another_chance(harness: Harness) -> None:
-    target = await harness.playbook(2)
+    target = await harness.add_playbook(2)
     (begun,) = await harness.scheduler.start_due()
     assert begun.status == "skipped"
     assert await harness.scheduler.start_due() == []
-    windows = [*target.details["source_windows"], await harness.lesson(2)]
+    windows = [*target.details["source_windows"], await harness.add_user_playbook(2)]
     more = dataclasses.replace(target, details={**target.details, "source_windows": windows})
     await harness.store.write(lambda tx: tx.learnings.replace(more))
     (begun,) = await harness.scheduler.start_due()
-    assert (await harness.ended(begun.job_id)).status == "completed"
+    assert (await harness.wait_until_ended(begun.job_id)).status == "completed"
 
 
 async def test_a_run_that_succeeds_ends_a_stall(harness: Harness) -> None:
     await harness.store.write(lambda tx: stall.enter(tx, "auth_error", "no key", 1))
-    assert (await harness.run(await harness.playbook())).status == "completed"
+    assert (await harness.run(await harness.add_playbook())).status == "completed"
     assert await harness.store.read(stall.state) is None
 
 
-async def test_a_start_by_itself_waits_a_random_moment(harness: Harness) -> None:
+async def test_an_automatic_start_waits_a_random_time(harness: Harness) -> None:
     await harness.configure(scheduler_jitter_seconds=0.5)
-    await harness.playbook()
+    await harness.add_playbook()
     await harness.scheduler.start_due()
     assert 0 <= harness.pauses[0] <= 0.5
