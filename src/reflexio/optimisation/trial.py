@@ -177,24 +177,28 @@ class TrialRunner:
     async def _compare(self, content: str, scenario: Scene) -> Trial:
         incumbent = await self.player.rollout(scenario, self.incumbent)
         if incumbent.error:
-            reason = f"With the incumbent: {incumbent.error}"
-            return Trial(content, scenario, incumbent, NOT_PLAYED, aborted(reason), reason)
-        if content == self.incumbent.content:
-            return Trial(content, scenario, incumbent, incumbent, EVEN)
-        candidate = await self.player.rollout(scenario, Guidance(self.incumbent.id, content, self.incumbent.trigger))
-        if candidate.error:
-            return Trial(content, scenario, incumbent, candidate, aborted(candidate.error), candidate.error)
-        if candidate == incumbent:
-            return Trial(content, scenario, incumbent, candidate, SAME)
-        # Wordings that make the assistant give the same answers are judged once.
-        key = f"{scenario.key}/{digest(repr(candidate.answers))}"
-        if key not in self._judgements:
-            self._judgements[key] = asyncio.ensure_future(self._judge(key, scenario, incumbent, candidate))
-        judgement = await self._judgements[key]
+            candidate, judgement = NOT_PLAYED, aborted(f"With the incumbent: {incumbent.error}")
+        elif content == self.incumbent.content:
+            candidate, judgement = incumbent, EVEN
+        else:
+            guidance = Guidance(self.incumbent.id, content, self.incumbent.trigger)
+            candidate = await self.player.rollout(scenario, guidance)
+            judgement = await self._judge(scenario, incumbent, candidate)
         error = judgement.rationale if judgement.verdict == "aborted" else ""
         return Trial(content, scenario, incumbent, candidate, judgement, error)
 
-    async def _judge(self, key: str, scenario: Scene, incumbent: Rollout, candidate: Rollout) -> Judgement:
+    async def _judge(self, scenario: Scene, incumbent: Rollout, candidate: Rollout) -> Judgement:
+        if candidate.error:
+            return aborted(candidate.error)
+        if candidate == incumbent:
+            return SAME
+        # Wordings that make the assistant give the same answers are judged once.
+        key = f"{scenario.key}/{digest(repr(candidate.answers))}"
+        if key not in self._judgements:
+            self._judgements[key] = asyncio.ensure_future(self._ask_judge(key, scenario, incumbent, candidate))
+        return await self._judgements[key]
+
+    async def _ask_judge(self, key: str, scenario: Scene, incumbent: Rollout, candidate: Rollout) -> Judgement:
         trigger = self.incumbent.trigger
         comparisons = await gather_all(
             [
