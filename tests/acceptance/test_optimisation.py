@@ -165,7 +165,7 @@ def test_nobody_sees_the_jobs_of_another(client: ReflexioClient, make_org: Calla
         other.get_playbook_optimization(begun.job_id)
 
 
-def test_it_starts_by_itself_after_an_aggregation(client: ReflexioClient) -> None:
+def test_it_starts_automatically_after_an_aggregation(client: ReflexioClient) -> None:
     """From three users who teach the same to a better wording of what they taught."""
     with webhook() as hook:
         configure(client, webhook_url=hook.url)

@@ -1,4 +1,4 @@
-"""A house with an optimiser: a real database, an engine that can die, and scripted partners."""
+"""A test harness for optimisation: a real database, an engine that can crash, and scripted backends."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,6 +23,9 @@ from reflexio.models.optimisation import (
     TargetKind,
 )
 from reflexio.models.rollout import Guidance, Message
+from reflexio.optimisation.scheduler import OptimisationScheduler
+from reflexio.optimisation.service import OptimisationBackends, OptimisationService, job_key
+from reflexio.optimisation.worker import OptimisationWorker
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.chat import Chat, Messages
 from reflexio.ports.critic import Critic
@@ -31,11 +34,7 @@ from reflexio.providers.assistants.scripted import Line, ScriptedAssistant
 from reflexio.providers.chat.scripted import Said, ScriptedChat
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import optimise_show
 from reflexio.usecases.learn import Classroom
-from reflexio.usecases.optimise import Optimiser, key
-from reflexio.usecases.optimise_due import Optimising
-from reflexio.usecases.optimise_run import Runs
 from tests import parcels
 from tests.builders import request, said
 
@@ -53,7 +52,7 @@ def obedient(messages: Sequence[Message], guidance: Guidance) -> Line:
 
 
 @dataclass
-class House:
+class Harness:
     database: Database
     say: Callable[[Sequence[Message], Guidance], Line] = obedient
     judge: Callable[[Messages], Said] = lambda asked: parcels.opinion(asked.case)
@@ -65,8 +64,8 @@ class House:
     settings: dict[str, Any] = field(default_factory=dict)
     users: "itertools.count[int]" = field(default_factory=itertools.count)
 
-    async def start(self) -> Optimiser:
-        """Begins, or goes on after a crash."""
+    async def start(self) -> None:
+        """Starts, also again after a crash."""
         self.scripted = ScriptedAssistant(self._say)
         self.judge_model = ScriptedChat(itertools.repeat(self._judge), name="scripted:judge")
         self.writer_model = ScriptedChat(itertools.repeat(self._rewrite), name="scripted:writer")
@@ -77,14 +76,17 @@ class House:
         school = School(LocalLearner(embedder), embedder, self.clock)
         self.work = DurableWork(self.memory, clock=self.clock)
         classroom = Classroom(self.database, self.work, self.clock, lambda _: school)
-        self.optimiser = Optimiser(classroom, self._assistant, self._critic)
-        self.optimising = Optimising(self.optimiser, self._pause)
-        Runs(self.optimiser, self._pause).register()
+        backends = OptimisationBackends(self._assistant, self._critic)
+        self.service = OptimisationService(self.work, self.clock, backends)
+        self.scheduler = OptimisationScheduler(self.database, self.clock, self.service, backends, self._pause)
+        worker = OptimisationWorker(
+            self.database, self.clock, backends, classroom.refused, classroom.resume, self._pause
+        )
+        worker.register(self.work)
         await self.work.start()
-        return self.optimiser
 
     def _say(self, messages: Sequence[Message], guidance: Guidance) -> Line:
-        """Whatever is set at the moment."""
+        """Looks up `say` at every call, because tests replace it."""
         return self.say(messages, guidance)
 
     def _judge(self, asked: Messages) -> Said:
@@ -114,8 +116,8 @@ class House:
         document = Config(playbook_optimizer_config=self.settings, **top).model_dump_json(context={"reveal": True})
         await self.store.write(lambda tx: tx.configs.put(document, 1))
 
-    async def tell(self, *words: str, user: str = "") -> list[int]:
-        """A conversation: user and agent by turns. Gives the numbers of its turns."""
+    async def add_conversation(self, *words: str, user: str = "") -> list[int]:
+        """Stores turns of user and agent, in alternation, and returns their ids."""
         asked = request(user_id=user or f"user-{next(self.users)}")
         turns = [
             each.model_copy(update={"role": "Agent" if place % 2 else "User"})
@@ -129,65 +131,65 @@ class House:
 
         return await self.store.write(put)
 
-    async def lesson(self, number: int, *, user: str = "") -> dict[str, Any]:
-        """A stored user playbook with its window, as a source window names it."""
+    async def add_user_playbook(self, number: int, *, user: str = "") -> dict[str, Any]:
+        """Stores a user playbook with its window and returns its source window."""
         spoken = [each["content"] for each in parcels.conversation(number)]
-        turns = await self.tell(*spoken, user=user)
+        turns = await self.add_conversation(*spoken, user=user)
         details = {"source_interaction_ids": turns[2:], "window_interaction_ids": turns, "source_span": spoken[2]}
         row = Learning(Kind.USER_PLAYBOOK, f"Always {parcels.DEEDS[0]}.", user_id=user or f"u{number}", details=details)
-        (made,) = await self.store.write(lambda tx: tx.learnings.add([row]))
-        return {"user_playbook_id": made, "source_interaction_ids": turns[2:]}
+        (playbook_id,) = await self.store.write(lambda tx: tx.learnings.add([row]))
+        return {"user_playbook_id": playbook_id, "source_interaction_ids": turns[2:]}
 
-    async def playbook(self, windows: int = 3, **changes: Any) -> Learning:
-        """A pending agent playbook with so many source windows."""
-        sources = [await self.lesson(number) for number in range(windows)]
-        return await self.stored(sources, **changes)
+    async def add_playbook(self, windows: int = 3, **changes: Any) -> Learning:
+        """Stores a pending agent playbook with this many source windows."""
+        sources = [await self.add_user_playbook(number) for number in range(windows)]
+        return await self.add_agent_playbook(sources, **changes)
 
-    async def stored(self, sources: Sequence[dict[str, Any]], **changes: Any) -> Learning:
+    async def add_agent_playbook(self, sources: Sequence[dict[str, Any]], **changes: Any) -> Learning:
         values = {"content": parcels.INCUMBENT, "trigger": parcels.TRIGGER, **changes}
         row = Learning(Kind.AGENT_PLAYBOOK, details={"source_windows": list(sources)}, **values)
-        (made,) = await self.store.write(lambda tx: tx.learnings.add([row]))
-        return (await self.store.read(lambda tx: tx.learnings.many([made])))[made]
+        (playbook_id,) = await self.store.write(lambda tx: tx.learnings.add([row]))
+        return (await self.store.read(lambda tx: tx.learnings.many([playbook_id])))[playbook_id]
 
-    async def ask(self, target: Learning, **more: Any) -> RunPlaybookOptimizationResponse:
+    async def request_run(self, target: Learning, **more: Any) -> RunPlaybookOptimizationResponse:
         name = f"{target.kind.value}_id"
-        asked = RunPlaybookOptimizationRequest.model_validate({name: target.id, "seed": 7, **more})
-        return await self.optimiser.run(self.store, asked)
+        body = RunPlaybookOptimizationRequest.model_validate({name: target.id, "seed": 7, **more})
+        return await self.service.run(self.store, body)
 
     async def run(self, target: Learning, **more: Any) -> PlaybookOptimizationJob:
-        """The job at its end."""
-        begun = await self.ask(target, **more)
+        """Runs a job and returns it when it has ended."""
+        begun = await self.request_run(target, **more)
         assert begun.job_id is not None
-        return await self.ended(begun.job_id)
+        return await self.wait_until_ended(begun.job_id)
 
-    async def ended(self, job_id: int) -> PlaybookOptimizationJob:
-        while not (job := (await self.shown(job_id)).job).has_ended:
-            if await self.work.get(key("default", job_id)):
-                await self.work.wait(key("default", job_id))
+    async def wait_until_ended(self, job_id: int) -> PlaybookOptimizationJob:
+        while not (job := (await self.show(job_id)).job).has_ended:
+            if await self.work.get(job_key("default", job_id)):
+                await self.work.wait(job_key("default", job_id))
         return job
 
-    async def begun(self, target: Learning) -> PlaybookOptimizationJob:
-        """The job that somebody else begins."""
+    async def wait_for_job(self, target: Learning) -> PlaybookOptimizationJob:
+        """Waits for a job that the scheduler starts, and for its end."""
         kind: TargetKind = "agent_playbook"
         while not (jobs := await self.store.read(lambda tx: tx.optimisations.of_target(kind, target.id, 1))):
             continue
-        return await self.ended(jobs[0].job_id)
+        return await self.wait_until_ended(jobs[0].job_id)
 
-    async def shown(self, job_id: int) -> GetPlaybookOptimizationResponse:
-        return await optimise_show.job(self.store, job_id, details=True)
+    async def show(self, job_id: int) -> GetPlaybookOptimizationResponse:
+        return await self.service.show_job(self.store, job_id, details=True)
 
-    async def row(self, number: int | None) -> Learning:
+    async def get(self, number: int | None) -> Learning:
         assert number is not None
         return (await self.store.read(lambda tx: tx.learnings.many([number])))[number]
 
 
 @asynccontextmanager
-async def furnished(folder: Path) -> AsyncIterator[House]:
-    """A house on a database of its own, configured and at work."""
+async def running_harness(folder: Path) -> AsyncIterator[Harness]:
+    """A harness with its own database, configured and started."""
     database = open_sqlite(folder / "reflexio.db")
-    house = House(database)
-    await house.start()
-    await house.configure()
-    yield house
-    await house.work.close()
+    harness = Harness(database)
+    await harness.start()
+    await harness.configure()
+    yield harness
+    await harness.work.close()
     await database.close()

@@ -1,4 +1,4 @@
-"""The pure parts of a search for better wording: which windows, what it can cost, who won, and the thread beside it."""
+"""The pure decisions of optimisation: windows, cost, verdicts, adoption; and the thread that GEPA runs in."""
 
 import asyncio
 import threading
@@ -6,24 +6,23 @@ from typing import Any
 
 import pytest
 
-from reflexio.learning.optimise.adopt import decide
-from reflexio.learning.optimise.conduct import Ask, Halt, conduct
-from reflexio.learning.optimise.cost import minibatch, most_trials
-from reflexio.learning.optimise.judge import aborted, settle
-from reflexio.learning.optimise.together import together
-from reflexio.learning.optimise.windows import Source, Sources, scene, split, too_few
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.interaction import Interaction
 from reflexio.models.rollout import Comparison, Judgement, Message, Rollout, Scene, Trial
+from reflexio.optimisation.adopt import decide
+from reflexio.optimisation.gepa import SearchStopped, WorkflowCaller, minibatch_size, most_trials, run_in_thread
+from reflexio.optimisation.judge import aborted, combine_verdicts
+from reflexio.optimisation.trial import gather_all
+from reflexio.optimisation.windows import ReplayWindow, build_scenario, explain_shortage, split
 
 CONFIG = PlaybookOptimizerConfig()
 
 
-def source(number: int) -> Source:
-    return Source(number, "ann", (number,), (number,))
+def source(number: int) -> ReplayWindow:
+    return ReplayWindow(number, "ann", (number,), (number,))
 
 
-def sources(count: int) -> tuple[Source, ...]:
+def sources(count: int) -> tuple[ReplayWindow, ...]:
     return tuple(source(number) for number in range(1, count + 1))
 
 
@@ -48,18 +47,18 @@ def turn(number: int, role: str, content: str, **more: Any) -> Interaction:
 def test_the_first_windows_are_held_out_and_one_at_least_is_left_to_search_with(
     count: int, most: int, train: list[int], held_out: list[int]
 ) -> None:
-    made = split(sources(count), PlaybookOptimizerConfig(max_validation_windows=most))
-    assert [each.user_playbook_id for each in made.train] == train
-    assert [each.user_playbook_id for each in made.validation] == held_out
+    windows = split(sources(count), PlaybookOptimizerConfig(max_validation_windows=most))
+    assert [window.user_playbook_id for window in windows.train] == train
+    assert [window.user_playbook_id for window in windows.validation] == held_out
 
 
 @pytest.mark.parametrize(
     ("count", "least", "enough"),
     [(0, 1, False), (1, 1, True), (1, 2, False), (2, 2, False), (3, 2, True), (9, 3, False)],
 )
-def test_too_few_windows_are_told(count: int, least: int, enough: bool) -> None:
-    told = too_few(Sources(sources(count)), PlaybookOptimizerConfig(min_commit_windows=least))
-    assert (told == "") is enough
+def test_too_few_windows_are_reported(count: int, least: int, enough: bool) -> None:
+    config = PlaybookOptimizerConfig(min_commit_windows=least)
+    assert (explain_shortage(split(sources(count), config), config) == "") is enough
 
 
 def window(*said: str, cited: int) -> Scene | None:
@@ -67,27 +66,27 @@ def window(*said: str, cited: int) -> Scene | None:
         number: turn(number, "Agent" if number % 2 == 0 else "User", words)
         for number, words in enumerate(said, start=1)
     }
-    return scene(Source(7, "ann", (cited,), tuple(turns)), turns, "a lesson", 2)
+    return build_scenario(ReplayWindow(7, "ann", (cited,), tuple(turns)), turns, "a lesson", 2)
 
 
-def test_the_turn_before_the_lesson_is_answered_anew_and_all_before_it_is_told() -> None:
-    made = window("one", "1", "two", "2", "three", "3", "four", cited=7)
-    assert made is not None
-    assert [each.content for each in made.history] == ["one", "1", "two", "2"]
-    assert [each.content for each in made.script] == ["three", "four"]
-    assert (made.turns, made.questions, made.lesson) == ((5, 7), 2, "a lesson")
+def test_the_replay_starts_one_turn_before_the_lesson_and_earlier_turns_are_history() -> None:
+    scenario = window("one", "1", "two", "2", "three", "3", "four", cited=7)
+    assert scenario is not None
+    assert [each.content for each in scenario.history] == ["one", "1", "two", "2"]
+    assert [each.content for each in scenario.script] == ["three", "four"]
+    assert (scenario.turns, scenario.questions, scenario.lesson) == ((5, 7), 2, "a lesson")
 
 
 def test_a_lesson_at_the_beginning_is_played_from_there() -> None:
-    made = window("one", "1", "two", "2", "three", cited=1)
-    assert made is not None
-    assert ([each.content for each in made.script], made.history) == (["one", "two"], ())
+    scenario = window("one", "1", "two", "2", "three", cited=1)
+    assert scenario is not None
+    assert ([each.content for each in scenario.script], scenario.history) == (["one", "two"], ())
 
 
 def test_a_lesson_that_cites_the_agent_alone_is_played_too() -> None:
-    made = window("one", "1", "two", cited=2)
-    assert made is not None
-    assert made.questions == 2
+    scenario = window("one", "1", "two", cited=2)
+    assert scenario is not None
+    assert scenario.questions == 2
 
 
 def test_actions_count_as_words_and_silence_does_not() -> None:
@@ -97,14 +96,18 @@ def test_actions_count_as_words_and_silence_does_not() -> None:
         3: turn(3, "User", "   "),
         4: turn(4, "User", "Thanks"),
     }
-    made = scene(Source(7, "ann", (1,), (1, 2, 3, 4)), turns, "", 4)
-    assert made is not None
-    assert made.script == (Message("user", "clicked Refund"), Message("system", "Be kind."), Message("user", "Thanks"))
-    assert Rollout(("a", "b")).played(made)[1] == Message("assistant", "a")
+    scenario = build_scenario(ReplayWindow(7, "ann", (1,), (1, 2, 3, 4)), turns, "", 4)
+    assert scenario is not None
+    assert scenario.script == (
+        Message("user", "clicked Refund"),
+        Message("system", "Be kind."),
+        Message("user", "Thanks"),
+    )
+    assert Rollout(("a", "b")).played(scenario)[1] == Message("assistant", "a")
 
 
 def test_a_window_that_lost_a_turn_is_not_played() -> None:
-    assert scene(Source(7, "ann", (1,), (1, 2)), {1: turn(1, "User", "x")}, "", 4) is None
+    assert build_scenario(ReplayWindow(7, "ann", (1,), (1, 2)), {1: turn(1, "User", "x")}, "", 4) is None
 
 
 # Cost
@@ -112,7 +115,7 @@ def test_a_window_that_lost_a_turn_is_not_played() -> None:
 
 @pytest.mark.parametrize(("size", "train", "shown"), [(2, 1, 1), (2, 5, 2), (3, 2, 2)])
 def test_a_reflection_is_never_shown_the_same_window_twice(size: int, train: int, shown: int) -> None:
-    assert minibatch(PlaybookOptimizerConfig(reflection_minibatch_size=size), train) == shown
+    assert minibatch_size(PlaybookOptimizerConfig(reflection_minibatch_size=size), train) == shown
 
 
 @pytest.mark.parametrize(
@@ -139,26 +142,26 @@ def opinion(verdict: Any, score: float, likert: int, **more: Any) -> Comparison:
 
 
 def test_two_opinions_that_agree_are_one() -> None:
-    made = settle(opinion("second", 0.9, 5), opinion("first", 0.2, 2))
-    assert (made.verdict, made.likert) == ("candidate", 4)
-    assert made.score == pytest.approx(0.85)
+    judgement = combine_verdicts(opinion("second", 0.9, 5), opinion("first", 0.2, 2))
+    assert (judgement.verdict, judgement.likert) == ("candidate", 4)
+    assert judgement.score == pytest.approx(0.85)
 
 
 def test_two_opinions_that_contradict_each_other_are_a_tie() -> None:
-    made = settle(opinion("second", 1.0, 5), opinion("second", 1.0, 5))
-    assert (made.verdict, made.score, made.likert) == ("tie", 0.5, 3)
+    judgement = combine_verdicts(opinion("second", 1.0, 5), opinion("second", 1.0, 5))
+    assert (judgement.verdict, judgement.score, judgement.likert) == ("tie", 0.5, 3)
 
 
 def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie() -> None:
-    assert settle(opinion("second", 0.8, 4), opinion("tie", 0.5, 3)).verdict == "tie"
+    assert combine_verdicts(opinion("second", 0.8, 4), opinion("tie", 0.5, 3)).verdict == "tie"
 
 
 def test_feedback_is_turned_to_the_candidate() -> None:
     incumbent_first = opinion("first", 0.1, 1, worse_in_second=("rude",), better_in_second=("short",))
     candidate_first = opinion("second", 0.9, 5, worse_in_first=("rude", "vague"), missing_instructions=("greet",))
-    made = settle(incumbent_first, candidate_first)
-    assert (made.verdict, made.feedback.regressions) == ("incumbent", ("rude", "vague"))
-    assert (made.feedback.winning_behaviors, made.feedback.missing_instructions) == (("short",), ("greet",))
+    judgement = combine_verdicts(incumbent_first, candidate_first)
+    assert (judgement.verdict, judgement.feedback.regressions) == ("incumbent", ("rude", "vague"))
+    assert (judgement.feedback.winning_behaviors, judgement.feedback.missing_instructions) == (("short",), ("greet",))
 
 
 # The decision
@@ -178,8 +181,8 @@ BOTH = frozenset({"a", "b"})
 
 
 def decided(*trials: Trial) -> tuple[str, bool]:
-    made = decide(trials, BOTH, CONFIG)
-    return made.best, made.adopted
+    decision = decide(trials, BOTH, CONFIG)
+    return decision.best, decision.adopted
 
 
 def test_the_best_wording_on_the_held_out_windows_wins() -> None:
@@ -204,62 +207,62 @@ def test_a_wording_that_passes_goes_before_one_with_a_better_mean_that_does_not(
 
 
 def test_a_failed_trial_cannot_prove_anything() -> None:
-    made = decide([tried("x", "a", clear(1.0)), tried("x", "b", aborted("lost"))], BOTH, CONFIG)
-    assert not made.adopted
-    assert "lost" in made.reason
+    decision = decide([tried("x", "a", clear(1.0)), tried("x", "b", aborted("lost"))], BOTH, CONFIG)
+    assert not decision.adopted
+    assert "lost" in decision.reason
 
 
-# The thread beside
+# The search thread
 
 
-async def test_what_the_thread_asks_for_is_done_by_its_caller() -> None:
+async def test_calls_of_the_thread_run_in_the_task_of_the_caller() -> None:
     here = threading.get_ident()
 
     async def double(number: int) -> int:
         assert threading.get_ident() == here
         return 2 * number
 
-    def work(ask: Ask) -> list[int]:
+    def work(call: WorkflowCaller) -> list[int]:
         assert threading.get_ident() != here
-        return [ask(lambda number=number: double(number)) for number in range(3)]  # type: ignore[misc]
+        return [call(lambda number=number: double(number)) for number in range(3)]  # type: ignore[misc]
 
-    assert await conduct(work) == [0, 2, 4]
+    assert await run_in_thread(work) == [0, 2, 4]
 
 
-async def test_what_fails_for_the_thread_ends_it_and_is_raised_here() -> None:
+async def test_a_call_that_fails_ends_the_thread_and_is_raised_to_the_caller() -> None:
     ended = threading.Event()
 
     async def fail() -> None:
         raise LookupError("no")
 
-    def work(ask: Ask) -> None:
+    def work(call: WorkflowCaller) -> None:
         try:
-            ask(fail)
+            call(fail)
         except Exception:  # noqa: BLE001  as a library would
             pytest.fail("it went on")
-        except Halt:
+        except SearchStopped:
             ended.set()
             raise
 
     with pytest.raises(LookupError, match="no"):
-        await conduct(work)
+        await run_in_thread(work)
     assert await asyncio.to_thread(ended.wait, 5)
 
 
-async def test_a_caller_who_is_stopped_takes_the_thread_along() -> None:
+async def test_cancelling_the_caller_stops_the_thread() -> None:
     reached, ended = asyncio.Event(), threading.Event()
 
     async def stand_still() -> None:
         reached.set()
         await asyncio.Event().wait()
 
-    def work(ask: Ask) -> None:
+    def work(call: WorkflowCaller) -> None:
         try:
-            ask(stand_still)
+            call(stand_still)
         finally:
             ended.set()
 
-    task = asyncio.create_task(conduct(work))
+    task = asyncio.create_task(run_in_thread(work))
     await reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -267,12 +270,12 @@ async def test_a_caller_who_is_stopped_takes_the_thread_along() -> None:
     assert await asyncio.to_thread(ended.wait, 5)
 
 
-async def test_an_error_of_the_thread_itself_is_raised() -> None:
-    def work(_: Ask) -> None:
+async def test_an_error_in_the_thread_is_raised() -> None:
+    def work(_: WorkflowCaller) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await conduct(work)
+        await run_in_thread(work)
 
 
 async def test_when_one_fails_the_others_are_finished_first() -> None:
@@ -287,5 +290,5 @@ async def test_when_one_fails_the_others_are_finished_first() -> None:
         return number
 
     with pytest.raises(LookupError, match="one"):
-        await together(map(act, range(3)))
+        await gather_all(map(act, range(3)))
     assert finished == [0, 2]
