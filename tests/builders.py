@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import httpx
 
+from reflexio.app import DATABASE
 from reflexio.client.sync import ReflexioClient
 from reflexio.models.interaction import Interaction, InteractionData, Request
+from reflexio.organisations import keys
 from reflexio.ports.clock import SystemClock
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
-from reflexio.usecases import keys
-from reflexio.wiring import DATABASE
 
 T = TypeVar("T")
 

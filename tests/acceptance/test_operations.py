@@ -10,11 +10,12 @@ import pytest
 
 from reflexio.client.sync import ReflexioClient
 from reflexio.errors import InvalidRequest, NotFound, ServerUnreachable
+from reflexio.jobs import operations
+from reflexio.learning import stall
 from reflexio.models.learned import Spend
 from reflexio.models.operation import Operation, OperationStatusInfo
 from reflexio.models.status import Status
 from reflexio.ports.storage import Tx
-from reflexio.usecases import operations, spend, stall
 from tests.builders import name, on_database, problem
 from tests.conftest import Org, Running, StartServer
 
@@ -172,7 +173,7 @@ def test_an_operation_can_be_asked_after(client: ReflexioClient, http: httpx.Cli
     none = client.get_operation_status(RERUN)
     assert (none.success, none.operation_status) == (False, None)
     write(begin("a"))
-    write(lambda tx: operations.done(tx, "a", "ann", now(), stats={"total_generated": 3}))
+    write(lambda tx: operations.record_user(tx, "a", "ann", now(), stats={"total_generated": 3}))
 
     told = client.get_operation_status(RERUN)
 
@@ -201,7 +202,7 @@ def test_following_tells_live_progress_and_ends_by_itself(client: ReflexioClient
     seen: list[OperationStatusInfo] = []
     followed = client.follow_operation("a")
     seen.append(next(followed))
-    write(lambda tx: operations.done(tx, "a", odd, now()))
+    write(lambda tx: operations.record_user(tx, "a", odd, now()))
     seen.append(next(followed))
     write(lambda tx: operations.finish(tx, "a", now()))
     seen += followed

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexio.learning.cluster import Vectors, centroids, group, join
+from reflexio.aggregation.clustering import Vectors, centroids, group, join
 from tests.bench.report import Figure
 from tests.bench.retrieval_sets import DATA, lines
 

@@ -19,8 +19,8 @@ from sqlalchemy import Connection, create_engine
 from reflexio.models.search import SearchMode
 from reflexio.ports.storage import Matched, QueryVector
 from reflexio.providers.embedding.local import LocalEmbedder
-from reflexio.retrieval.exam import QUESTIONS, Grade, graded
-from reflexio.retrieval.names import without_names
+from reflexio.retrieval.calibration import QUESTIONS, Calibration, calibration_of
+from reflexio.retrieval.query import without_names
 from reflexio.retrieval.search import LEAST_POOL, search
 from reflexio.retrieval.search import Question as Asked
 from reflexio.storage.search.scope import Scope
@@ -69,7 +69,7 @@ def measure(*, further: bool = False) -> list[Quality]:
     print(f"{'set':20} {'embedder':8} " + " ".join(f"{head:12}" for head in [*METHODS, "at least"]))
     table = []
     for embedder, embed in (("local", _local(sets)), ("letters", _letters), ("chance", _chance)):
-        grade = graded(embed(exam))
+        grade = calibration_of(embed(exam))
         print(f"{embedder}: grade {grade.trust:.2f} in the exam")
         for name, shelves in sets.items():
             table.append(Quality(name, embedder, _recall(name, shelves, embed, grade)))
@@ -119,7 +119,7 @@ class _Searched:
         cosine = dict(near.pairs) | dict(self.index.nearest(query.numbers, len(also), within=also).pairs)
         return Matched(tuple(cosine), tuple(cosine.values()), mean=near.mean, spread=near.spread)
 
-    def rankings(self, query: str, target: Vectors, meant: Vectors, grade: Grade) -> dict[str, list[int]]:
+    def rankings(self, query: str, target: Vectors, meant: Vectors, grade: Calibration) -> dict[str, list[int]]:
         """`meant` is the query without its names, as the product embeds it where words are asked too."""
         found = {}
         for method, mode in MODES.items():
@@ -136,7 +136,7 @@ class _Searched:
         return sorted(sums, key=lambda row: (-sums[row], row))
 
 
-def _recall(name: str, shelves: list[Shelf], embed: Embed, grade: Grade) -> dict[str, tuple[float, ...]]:
+def _recall(name: str, shelves: list[Shelf], embed: Embed, grade: Calibration) -> dict[str, tuple[float, ...]]:
     depths = (10,) if name.startswith("LoCoMo") else (1, 5)
     found: dict[str, list[list[float]]] = {method: [] for method in METHODS}
     engine = create_engine("sqlite://")

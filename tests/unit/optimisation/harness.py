@@ -11,8 +11,7 @@ from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import InvalidRequest
 from reflexio.learners.llm.critic import LlmCritic
-from reflexio.learners.local.learner import LocalLearner
-from reflexio.learning.workflow import School
+from reflexio.learning.stall import StallMonitor
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.optimisation import (
@@ -34,7 +33,6 @@ from reflexio.providers.assistants.scripted import Line, ScriptedAssistant
 from reflexio.providers.chat.scripted import Said, ScriptedChat
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases.learn import Classroom
 from tests import parcels
 from tests.builders import request, said
 
@@ -73,14 +71,13 @@ class Harness:
         self.judging: Chat = self.judge_model
         self.writing: Chat = self.writer_model
         embedder = ScriptedEmbedder()
-        school = School(LocalLearner(embedder), embedder, self.clock)
         self.work = DurableWork(self.memory, clock=self.clock)
-        classroom = Classroom(self.database, self.work, self.clock, lambda _: school)
+        stalls = StallMonitor(self.clock)
         backends = OptimisationBackends(self._assistant, self._critic)
         self.service = OptimisationService(self.work, self.clock, backends)
         self.scheduler = OptimisationScheduler(self.database, self.clock, self.service, backends, self._pause)
         worker = OptimisationWorker(
-            self.database, self.clock, backends, classroom.refused, classroom.resume, self._pause
+            self.database, self.clock, backends, stalls.provider_refused, stalls.provider_works, self._pause
         )
         worker.register(self.work)
         await self.work.start()

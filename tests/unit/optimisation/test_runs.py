@@ -11,6 +11,8 @@ import pytest
 
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import AssistantFailed, NotFound, ProviderRefused, ProviderUnavailable
+from reflexio.interactions import erase
+from reflexio.learning import stall
 from reflexio.models.optimisation import PlaybookOptimizationJob
 from reflexio.models.paging import Page
 from reflexio.models.rollout import Guidance, Message
@@ -22,7 +24,6 @@ from reflexio.ports.chat import A, Messages, Reply
 from reflexio.ports.storage import RequestFilter
 from reflexio.providers.assistants.scripted import Line
 from reflexio.providers.chat.scripted import Said, ScriptedChat
-from reflexio.usecases import erase, stall
 from tests import parcels
 from tests.unit.optimisation.harness import Harness, obedient, running_harness
 

@@ -21,7 +21,7 @@ def learning(number: int, content: str, kind: Kind = Kind.PROFILE, **more: str) 
 
 def candidate(each: Learning, *, words: float = 9.0, cosine: float | None = 0.9) -> Candidate:
     rank = 1 if words else None
-    return Candidate(each, Hit(each.id, words, rank, words, words, cosine, 1.0))
+    return RankedLearning(each, Hit(each.id, words, rank, words, words, cosine, 1.0))
 
 
 def compose(candidates: list[Candidate], max_tokens: int, query: str = "What is to be done about it?") -> Context:

@@ -64,9 +64,9 @@ def test_vectors_count_more_where_the_words_hold_next_to_nothing_of_the_query() 
 def test_an_embedder_that_finds_all_rows_near_and_alike_cannot_read_them() -> None:
     words = ByWords([2], [3.0], [0.3])
     alike = vectors(0.84, 0.8, 0.75, mean=0.77, spread=0.04)
-    assert fuse(words, alike, strangers=0.06).vector_weight < 0.1
+    assert fuse(words, alike, unrelated=0.06).vector_weight < 0.1
     # The same cosines say more where strangers are as near, and the usual ones are unknown before the exam.
-    assert fuse(words, alike, strangers=0.72).vector_weight > 0.5
+    assert fuse(words, alike, unrelated=0.72).vector_weight > 0.5
     assert fuse(words, alike).vector_weight > 0.5
 
 

@@ -2,7 +2,7 @@ from time import perf_counter
 
 import pytest
 
-from reflexio.retrieval.names import without_names
+from reflexio.retrieval.query import without_names
 
 
 @pytest.mark.parametrize(

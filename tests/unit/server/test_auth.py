@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 
 from reflexio.errors import InvalidRequest, NotAuthorised
+from reflexio.organisations import keys
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
 from reflexio.server.auth import REMEMBERED_FOR, Gate, is_local
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import keys
 from tests.builders import problem
 from tests.unit.server.conftest import Ticks
 

@@ -32,7 +32,7 @@ async def test_so_is_one_in_a_route_that_the_entry_answers(
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("reflexio.usecases.publish.publish", broken)
+    monkeypatch.setattr("reflexio.interactions.publish.publish", broken)
     app = create_app(Settings(data=tmp_path))
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport) as http:

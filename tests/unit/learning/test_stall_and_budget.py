@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.learning import stall
 from reflexio.models.config import Config
 from reflexio.models.learned import Spend
 from reflexio.models.stall import Stall, StallStateResponse
 from reflexio.models.usage import UsageEntry
+from reflexio.organisations import configuration
 from reflexio.ports.storage import Store
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import configure, spend, stall
 
 
 class Clock:
@@ -97,7 +98,7 @@ async def test_what_cost_nothing_leaves_no_entry(store: Store) -> None:
 
 
 async def test_usage_tells_the_days_asked_for_and_the_budget(store: Store) -> None:
-    await configure.change(store, EVENING, {"daily_token_budget": 5})
+    await configuration.change(store, EVENING, {"daily_token_budget": 5})
     for clock in (EVENING, MIDNIGHT):
         await store.write(lambda tx, now=clock.at: spend.record(tx, Spend("m", 1, 4, 1), "extract", now))  # type: ignore[misc]
     entries = [
@@ -107,5 +108,5 @@ async def test_usage_tells_the_days_asked_for_and_the_budget(store: Store) -> No
     one, two = await spend.usage(store, MIDNIGHT, 1), await spend.usage(store, MIDNIGHT, 2)
     assert (one.usage, two.usage) == (entries[:1], entries)
     assert (one.tokens_today, one.daily_token_budget, one.budget_used_up) == (5, 5, True)
-    await configure.change(store, EVENING, {"daily_token_budget": None})
+    await configuration.change(store, EVENING, {"daily_token_budget": None})
     assert not (await spend.usage(store, MIDNIGHT, 1)).budget_used_up

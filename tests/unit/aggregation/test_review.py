@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from reflexio.aggregation import review
+from reflexio.aggregation.review_queue import review_queue
 from reflexio.errors import Conflict, NotFound
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.playbook import UpdateAgentPlaybookRequest
@@ -15,8 +17,6 @@ from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Store
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import review
-from reflexio.usecases.queue import queue
 
 CLOCK = SystemClock()
 PENDING, APPROVED, REJECTED = PlaybookStatus.PENDING, PlaybookStatus.APPROVED, PlaybookStatus.REJECTED
@@ -112,7 +112,7 @@ async def test_one_mistake_in_a_list_changes_nothing(store: Store) -> None:
 async def test_the_queue_shows_the_lines_that_change(store: Store) -> None:
     old = await add(store, "Ask.", APPROVED, trigger="A parcel is missing")
     new = await add(store, "Ask twice.", PENDING, old, trigger="A parcel is missing")
-    found = await queue(store, "m", GetReviewQueueRequest())
+    found = await review_queue(store, "m", GetReviewQueueRequest())
     (item,) = found.items
     assert (found.pending_count, item.agent_playbook.agent_playbook_id) == (1, new)
     assert item.difference == "- content: Ask.\n+ content: Ask twice."
@@ -124,7 +124,7 @@ async def test_the_queue_comes_page_by_page(store: Store) -> None:
         await add(store, f"Rule {number}", created_at=number)
     seen, cursor = [], None
     while True:
-        page = await queue(store, "m", GetReviewQueueRequest(limit=2, cursor=cursor))
+        page = await review_queue(store, "m", GetReviewQueueRequest(limit=2, cursor=cursor))
         seen += [each.agent_playbook.content for each in page.items]
         if (cursor := page.next_cursor) is None:
             break

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.aggregation import review
+from reflexio.interactions import erase
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.playbook import UpdatePlaybookStatusRequest
 from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, Tx
-from reflexio.retrieval.filters import all_pages
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import erase, review
 from tests.builders import request, said
-from tests.unit.usecases.gathering import PARCEL, House, told
+from tests.unit.aggregation.aggregation_setup import PARCEL, House, told
 
 
 @pytest.fixture

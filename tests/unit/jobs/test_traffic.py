@@ -2,7 +2,7 @@
 
 import asyncio
 
-from reflexio.usecases.embed import Traffic
+from reflexio.jobs.background import Traffic
 
 
 class Hand:
@@ -17,7 +17,7 @@ class Hand:
 
 def called(traffic: Traffic, clock: Hand, times: int, *, every: float) -> None:
     for _ in range(times):
-        traffic.seen()
+        traffic.record_call()
         clock.at += every
 
 
@@ -25,7 +25,7 @@ def test_it_is_quiet_until_somebody_calls_and_soon_afterwards() -> None:
     clock = Hand()
     traffic = Traffic(clock)
     seen = [traffic.is_quiet]
-    traffic.seen()
+    traffic.record_call()
     seen.append(traffic.is_quiet)
     clock.at += Traffic.QUIET
     assert [*seen, traffic.is_quiet] == [True, False, True]
@@ -35,28 +35,28 @@ def test_a_few_calls_a_second_are_no_crowd_however_long_they_last() -> None:
     clock = Hand()
     traffic = Traffic(clock)
     called(traffic, clock, 1000, every=1 / 20)
-    assert not traffic.is_crowded
+    assert not traffic.is_busy
 
 
 def test_many_calls_a_second_are_a_crowd_and_a_crowd_disperses() -> None:
     clock = Hand()
     traffic = Traffic(clock)
     called(traffic, clock, 200, every=1 / 200)
-    then = traffic.is_crowded
+    then = traffic.is_busy
     clock.at += 1
-    assert (then, traffic.is_crowded) == (True, False)
+    assert (then, traffic.is_busy) == (True, False)
 
 
 async def test_a_lull_is_waited_for_and_not_for_ever() -> None:
     traffic = Traffic()
-    assert await traffic.lull()
+    assert await traffic.wait_for_quiet()
 
     async def call_on() -> None:
         while True:
-            traffic.seen()
+            traffic.record_call()
             await asyncio.sleep(0.01)
 
     calls = asyncio.create_task(call_on())
     await asyncio.sleep(0)
-    assert not await traffic.lull()
+    assert not await traffic.wait_for_quiet()
     calls.cancel()

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from reflexio.errors import Conflict
+from reflexio.interactions.publish import publish
 from reflexio.models.interaction import InteractionData, PublishRequest
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases.publish import publish
 
 
 @pytest.fixture

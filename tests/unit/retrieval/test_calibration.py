@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reflexio.retrieval.exam import QUESTIONS, examine, graded
+from reflexio.retrieval.calibration import QUESTIONS, calibrate, calibration_of
 
 Rows = NDArray[np.float32]
 
@@ -36,11 +36,11 @@ def answers(right: int) -> Rows:
 
 @pytest.mark.parametrize(("right", "grade"), [(16, 1.0), (14, 1.0), (11, 0.5), (8, 0.0), (0, 0.0)])
 def test_the_grade_is_what_is_better_than_chance(right: int, grade: float) -> None:
-    assert graded(answers(right)).trust == pytest.approx(grade)
+    assert calibration_of(answers(right)).trust == pytest.approx(grade)
 
 
 async def test_an_embedder_that_only_compares_words_fails() -> None:
-    assert (await examine(ByFirstLetters())).trust == 0
+    assert (await calibrate(ByFirstLetters())).trust == 0
 
 
 def test_answers_share_no_telling_word_with_their_question() -> None:

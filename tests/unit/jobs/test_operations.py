@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from reflexio.errors import Conflict, NotFound
+from reflexio.interactions import erase
+from reflexio.jobs import operations
 from reflexio.models.operation import ABANDONED_AFTER, Operation, OperationStatus, OperationStatusInfo
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Store, Tx
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import erase, operations
 
 RERUN = "profile_generation"
 
@@ -38,7 +39,7 @@ async def told(store: Store, now: int = 100, service: str = RERUN) -> OperationS
     def look(tx: Tx) -> OperationStatusInfo:
         found = operations.latest(tx, service)
         assert found is not None
-        return operations.told(tx, found, now)
+        return operations.describe(tx, found, now)
 
     return await store.read(look)
 
@@ -46,8 +47,8 @@ async def told(store: Store, now: int = 100, service: str = RERUN) -> OperationS
 async def test_progress_is_told_as_it_is(store: Store) -> None:
     def work(tx: Tx) -> None:
         operations.progress(tx, "a", 101, current_user_id="ann")
-        operations.done(tx, "a", "ann", 102, stats={"total_generated": 2})
-        operations.done(tx, "a", "bob", 103, error="the model refused", stats={"total_generated": 1})
+        operations.record_user(tx, "a", "ann", 102, stats={"total_generated": 2})
+        operations.record_user(tx, "a", "bob", 103, error="the model refused", stats={"total_generated": 1})
         operations.progress(tx, "a", 104, current_user_id="cid", total_users=8)
 
     await store.write(begin())
@@ -84,7 +85,7 @@ async def test_a_second_one_of_the_service_is_a_conflict_that_names_the_first(st
 
 async def test_the_same_id_is_the_same_operation(store: Store) -> None:
     await store.write(begin())
-    await store.write(lambda tx: operations.done(tx, "a", "ann", 101))
+    await store.write(lambda tx: operations.record_user(tx, "a", "ann", 101))
     assert (await store.write(begin(now=900))).processed_users == 1
     await store.write(lambda tx: operations.finish(tx, "a", 901))
     assert (await store.write(begin(now=902))).status is OperationStatus.COMPLETED
@@ -122,7 +123,7 @@ async def test_a_sign_of_life_keeps_it(store: Store) -> None:
     assert (await told(store, almost)).status == "in_progress"
     with pytest.raises(Conflict):
         await store.write(begin("b", almost))
-    await store.write(lambda tx: operations.done(tx, "a", "ann", almost))
+    await store.write(lambda tx: operations.record_user(tx, "a", "ann", almost))
     with pytest.raises(Conflict):
         await store.write(begin("b", almost + ABANDONED_AFTER - 1))
 
@@ -131,7 +132,7 @@ async def test_a_user_told_again_counts_once_and_may_only_get_better(store: Stor
     await store.write(begin())
 
     async def counts(error: str) -> tuple[int, int, int]:
-        done = await store.write(lambda tx: operations.done(tx, "a", "ann", 101, error=error, stats={"n": 1}))
+        done = await store.write(lambda tx: operations.record_user(tx, "a", "ann", 101, error=error, stats={"n": 1}))
         return done.processed_users, done.failed_users, done.stats["n"]
 
     assert await counts("no") == (0, 1, 1)
@@ -190,7 +191,7 @@ async def test_only_the_last_operations_of_a_service_are_kept(store: Store) -> N
 async def test_what_is_told_stays_small_however_many_users_there_are(store: Store) -> None:
     def work(tx: Tx) -> None:
         for number in range(operations.SHOWN + 5):
-            operations.done(tx, "a", f"user {number}", 101)
+            operations.record_user(tx, "a", f"user {number}", 101)
 
     await store.write(begin())
     await store.write(work)
@@ -209,8 +210,8 @@ async def test_what_is_told_stays_small_however_many_users_there_are(store: Stor
 
 async def test_an_erased_user_is_named_no_more_and_still_counted(store: Store) -> None:
     await store.write(begin())
-    await store.write(lambda tx: operations.done(tx, "a", "ann", 101))
-    await store.write(lambda tx: operations.done(tx, "a", "bob", 101))
+    await store.write(lambda tx: operations.record_user(tx, "a", "ann", 101))
+    await store.write(lambda tx: operations.record_user(tx, "a", "bob", 101))
     await erase.user(store, SystemClock(), "ann")
     found = await told(store)
     assert (found.processed_users, found.processed_user_ids) == (2, ["bob"])
@@ -219,7 +220,7 @@ async def test_an_erased_user_is_named_no_more_and_still_counted(store: Store) -
 async def test_following_tells_each_change_and_ends_with_the_operation(store: Store) -> None:
     await store.write(begin())
     acts: list[Callable[[Tx], object]] = [
-        lambda tx: operations.done(tx, "a", "ann", 101),
+        lambda tx: operations.record_user(tx, "a", "ann", 101),
         lambda tx: operations.progress(tx, "a", 102),
         lambda tx: operations.finish(tx, "a", 103),
     ]

@@ -7,7 +7,7 @@ import pytest
 from reflexio.errors import InvalidRequest
 from reflexio.models import legacy
 from reflexio.models.config import MASK, Config
-from reflexio.usecases.configure import changed
+from reflexio.organisations.configuration import apply_changes
 
 TONE = {"playbook_name": "tone", "playbook_definition_prompt": "How to speak", "metadata_definition_prompt": "why"}
 SPEED = {"playbook_name": "speed", "playbook_definition_prompt": "When to hurry"}
@@ -35,7 +35,7 @@ def test_an_edit_under_the_singular_name_counts_in_a_whole_document() -> None:
     document = shown(before())
     document["user_playbook_extractor_config"]["extraction_definition_prompt"] = "EDITED"
     document["profile_extractor_config"]["extraction_definition_prompt"] = "ALSO"
-    after, _ = changed(before(), document)
+    after, _ = apply_changes(before(), document)
     assert prompts(after) == ["EDITED", "When to hurry"]
     assert after.playbook_configs[0].metadata_definition_prompt == "why"
     assert after.profile_extractor_configs[0].extraction_definition_prompt == "ALSO"
@@ -44,14 +44,14 @@ def test_an_edit_under_the_singular_name_counts_in_a_whole_document() -> None:
 def test_an_edit_of_the_list_counts_in_a_whole_document() -> None:
     document = shown(before())
     document["playbook_configs"] = [{**SPEED, "playbook_definition_prompt": "EDITED"}]
-    assert prompts(changed(before(), document)[0]) == ["EDITED"]
+    assert prompts(apply_changes(before(), document)[0]) == ["EDITED"]
 
 
 def test_the_same_edit_under_both_names_is_one() -> None:
     document = shown(before())
     document["user_playbook_extractor_config"]["extraction_definition_prompt"] = "EDITED"
     document["playbook_configs"][0]["playbook_definition_prompt"] = "EDITED"
-    assert prompts(changed(before(), document)[0]) == ["EDITED", "When to hurry"]
+    assert prompts(apply_changes(before(), document)[0]) == ["EDITED", "When to hurry"]
 
 
 def test_two_different_edits_are_refused() -> None:
@@ -59,17 +59,17 @@ def test_two_different_edits_are_refused() -> None:
     document["user_playbook_extractor_config"]["extraction_definition_prompt"] = "ONE"
     document["playbook_configs"][0]["playbook_definition_prompt"] = "OTHER"
     with pytest.raises(InvalidRequest, match="user_playbook_extractor_config and playbook_configs were both changed"):
-        changed(before(), document)
+        apply_changes(before(), document)
 
 
 def test_a_document_without_an_edit_changes_nothing() -> None:
     for config in (before(), before(playbook_configs=[], profile_extractor_configs=[])):
-        assert changed(config, shown(config))[0] == config
+        assert apply_changes(config, shown(config))[0] == config
 
 
 def test_null_under_the_singular_name_clears_in_a_whole_document() -> None:
     document = {**shown(before()), "user_playbook_extractor_config": None}
-    assert prompts(changed(before(), document)[0]) == []
+    assert prompts(apply_changes(before(), document)[0]) == []
 
 
 # --- types
@@ -96,11 +96,11 @@ def test_null_under_the_singular_name_clears_in_a_whole_document() -> None:
 )
 def test_a_value_of_another_type_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest, match="not valid"):
-        changed(before(), wrong)
+        apply_changes(before(), wrong)
 
 
 def test_a_whole_number_is_a_number() -> None:
-    after, _ = changed(before(), {"playbook_optimizer_config": {"early_stop_score": 1}})
+    after, _ = apply_changes(before(), {"playbook_optimizer_config": {"early_stop_score": 1}})
     assert after.playbook_optimizer_config.early_stop_score == 1.0
 
 
@@ -139,12 +139,12 @@ def test_a_whole_number_is_a_number() -> None:
 )
 def test_a_masked_secret_is_not_sent_to_another_address(kept: dict[str, Any], sent: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidRequest, match=named):
-        changed(before(**kept), sent)
+        apply_changes(before(**kept), sent)
 
 
 def test_an_address_that_a_client_has_no_name_for_stays_with_its_key() -> None:
     config = before(api_key_config={"openai": {"api_key": "s3cret", "api_base": "https://mine.test"}})
-    assert changed(config, {"api_key_config": {"openai": {"api_key": MASK, "azure_config": None}}})[0] == config
+    assert apply_changes(config, {"api_key_config": {"openai": {"api_key": MASK, "azure_config": None}}})[0] == config
 
 
 def test_a_masked_secret_stays_where_its_address_stays() -> None:
@@ -152,9 +152,9 @@ def test_a_masked_secret_stays_where_its_address_stays() -> None:
         api_key_config={"custom_endpoint": ENDPOINT, "openai": {"api_key": "s3cret"}},
         playbook_optimizer_config={"webhook_url": "https://a.test", "webhook_auth_header": "s3cret"},
     )
-    assert changed(config, shown(config))[0] == config
+    assert apply_changes(config, shown(config))[0] == config
     other_model = {"custom_endpoint": {**ENDPOINT, "api_key": MASK, "model": "other"}}
-    assert changed(config, {"api_key_config": other_model})[0].api_key_config is not None
+    assert apply_changes(config, {"api_key_config": other_model})[0].api_key_config is not None
     without = {**shown(config)["playbook_optimizer_config"], "webhook_url": None}
-    after, _ = changed(config, {"playbook_optimizer_config": without})
+    after, _ = apply_changes(config, {"playbook_optimizer_config": without})
     assert after.playbook_optimizer_config.webhook_auth_header is not None

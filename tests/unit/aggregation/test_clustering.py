@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reflexio.learning.cluster import Vectors, centroids, group, join
+from reflexio.aggregation.clustering import Vectors, centroids, group, join
 
 Numbers = NDArray[np.int64]
 
@@ -64,8 +64,8 @@ def test_the_same_rows_give_the_same_groups_however_many_there_are() -> None:
 def test_rows_in_many_regions_are_grouped_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, _ = around(60, 25, noise=0.8)
     together = group(rows).labels
-    monkeypatch.setattr("reflexio.learning.cluster.near.REGION", 32)
-    monkeypatch.setattr("reflexio.learning.cluster.near.LOOKED_AT", 12)
+    monkeypatch.setattr("reflexio.aggregation.linkage.REGION", 32)
+    monkeypatch.setattr("reflexio.aggregation.linkage.LOOKED_AT", 12)
     assert same(group(rows).labels, together)
 
 
@@ -78,7 +78,7 @@ def test_narrow_corpora_are_cut_higher_than_broad_ones() -> None:
 
 def test_an_embedder_that_holds_all_texts_alike_is_seen_through() -> None:
     rows, truth = around(20, 10, noise=0.6)
-    assert same(group(alike(rows, 2.0), strangers=0.8).labels, truth)
+    assert same(group(alike(rows, 2.0), unrelated=0.8).labels, truth)
 
 
 def test_all_on_one_matter_is_one_group() -> None:
@@ -124,13 +124,13 @@ def test_the_opposed_are_in_no_group_together() -> None:
     contradict = lambda one, other: truth[one] == truth[other] == 0 and (one in noes) != (other in noes)  # noqa: E731
     expected = truth.copy()
     expected[list(noes)] = 9
-    assert same(group(rows, opposed=contradict).labels, expected)
+    assert same(group(rows, contradicts=contradict).labels, expected)
 
 
 def test_who_takes_no_side_is_with_the_many() -> None:
     rows = np.repeat(np.eye(8, dtype=np.float32)[:1], 9, axis=0)
     side = ["yes", "no", "", "no", "", "no", "no", "yes", ""]
-    labels = group(rows, opposed=lambda one, other: {side[one], side[other]} == {"yes", "no"}).labels
+    labels = group(rows, contradicts=lambda one, other: {side[one], side[other]} == {"yes", "no"}).labels
     assert labels.tolist() == [0, 1, 1, 1, 1, 1, 1, 0, 1]
 
 

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reflexio.aggregation.scheduler import AggregationScheduler
+from reflexio.aggregation.service import AggregationService
+from reflexio.aggregation.worker import AggregationWorker
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.learning.workflow import School
+from reflexio.learning.stall import StallMonitor
+from reflexio.learning.worker import LearnerSetup
 from reflexio.models.config import Config
 from reflexio.models.learned import (
     Consolidation,
@@ -23,13 +27,10 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.models.operation import Operation
 from reflexio.models.paging import Page
 from reflexio.models.status import PlaybookStatus
+from reflexio.organisations import configuration
 from reflexio.ports.storage import LearningFilter, Store
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import SqliteDatabase
-from reflexio.usecases import configure
-from reflexio.usecases.aggregate import Aggregations
-from reflexio.usecases.gather import Gatherer
-from reflexio.usecases.learn import Classroom
 
 PARCEL, INVOICE = "Ask the neighbours about the parcel.", "Send every invoice as a file."
 
@@ -84,20 +85,19 @@ class House:
     memory: MemoryJournal = field(default_factory=MemoryJournal)
     pauses: list[float] = field(default_factory=list)
 
-    async def start(self) -> Aggregations:
-        school = School(self.writer, ScriptedEmbedder(dimensions=4096), self.clock)
+    async def start(self) -> AggregationWorker:
+        setup = LearnerSetup(self.writer, ScriptedEmbedder(dimensions=4096), self.clock)
         self.work = DurableWork(self.memory)
-        classroom = Classroom(self.database, self.work, self.clock, lambda _: school)
-        classroom.register()
 
         async def pause(seconds: float) -> None:
             self.pauses.append(seconds)
 
-        self.aggregations = Aggregations(classroom, pause)
-        self.aggregations.register()
-        self.gatherer = Gatherer(self.aggregations)
+        self.aggregations = AggregationService(self.work, self.clock)
+        self.scheduler = AggregationScheduler(self.database, self.clock, self.aggregations)
+        worker = AggregationWorker(self.database, self.clock, lambda _: setup, StallMonitor(self.clock), pause)
+        worker.register(self.work)
         await self.work.start()
-        return self.aggregations
+        return worker
 
     @property
     def store(self) -> Store:
@@ -106,7 +106,7 @@ class House:
     async def configure(self, name: str = "playbook", **changes: Any) -> None:
         aggregator = {"clustering_similarity": 0.5, **changes}
         one = {"playbook_name": name, "playbook_definition_prompt": "x", "playbook_aggregator_config": aggregator}
-        await configure.change(self.store, self.clock, {"playbook_configs": [one]})
+        await configuration.change(self.store, self.clock, {"playbook_configs": [one]})
 
     async def teach(self, *said: str, first: int = 1, name: str = "playbook", news: bool = False) -> list[int]:
         """Each by a user of its own, who is numbered."""
@@ -138,9 +138,9 @@ class House:
         """One look at the pools, and all that it begins."""
         if not hasattr(self, "aggregations"):
             await self.start()
-        begun = await self.gatherer.gather_due()
-        while self.gatherer._watching:
-            await asyncio.gather(*self.gatherer._watching)
+        begun = await self.scheduler.start_due()
+        while running := self.scheduler.tasks._tasks:
+            await asyncio.gather(*running)
         return begun
 
     async def made(self, *reviews: PlaybookStatus, statuses: Any = None) -> list[Learning]:

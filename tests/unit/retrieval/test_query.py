@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from reflexio.errors import ProviderUnavailable
 from reflexio.models.search import SearchMode
-from reflexio.retrieval import meaning
-from reflexio.retrieval.exam import UNEXAMINED
-from reflexio.retrieval.meaning import Meaning
+from reflexio.retrieval import query
+from reflexio.retrieval.calibration import UNCALIBRATED
+from reflexio.retrieval.query import QueryEmbedder
 
 
 class OnAndOff:
@@ -34,23 +34,23 @@ class OnAndOff:
 
 
 async def ask(asked: Meaning) -> None:
-    await asked.of("refund", SearchMode.HYBRID)
+    await asked.embed("refund", SearchMode.HYBRID)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
 
 async def test_an_exam_that_failed_is_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = OnAndOff()
-    asked = Meaning(embedder)
+    asked = QueryEmbedder(embedder)
     await ask(asked)
     await ask(asked)
-    assert (embedder.exams, asked.grade) == (1, UNEXAMINED)
-    monkeypatch.setattr(meaning, "EXAM_AGAIN", 0.0)
-    asked = Meaning(embedder)
+    assert (embedder.exams, asked.calibration) == (1, UNCALIBRATED)
+    monkeypatch.setattr(query, "RECALIBRATE_SECONDS", 0.0)
+    asked = QueryEmbedder(embedder)
     await ask(asked)
     embedder.up = True
     await ask(asked)
-    assert asked.grade is not UNEXAMINED
+    assert asked.calibration is not UNCALIBRATED
     taken = embedder.exams
     await ask(asked)
     assert embedder.exams == taken
@@ -58,7 +58,7 @@ async def test_an_exam_that_failed_is_tried_again_later(monkeypatch: pytest.Monk
 
 async def test_names_are_left_to_the_words_where_words_are_asked() -> None:
     embedder = OnAndOff()
-    asked = Meaning(embedder)
+    asked = QueryEmbedder(embedder)
     for mode in (SearchMode.HYBRID, SearchMode.VECTOR, SearchMode.FTS):
-        await asked.of("Where did Ada go?", mode)
+        await asked.embed("Where did Ada go?", mode)
     assert embedder.asked == ["Where did go?", "Where did Ada go?"]

@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.aggregation import review
+from reflexio.aggregation.clusters import MOST_ATTEMPTS
+from reflexio.aggregation.scheduler import LONGEST_WAIT, QUIET_SECONDS
+from reflexio.aggregation.service import AUTOMATIC_SERVICE, SERVICE
 from reflexio.errors import Conflict, ProviderRefused, ProviderUnavailable, UnreadableAnswer
-from reflexio.learning.aggregate import MOST_ATTEMPTS
+from reflexio.jobs import operations
+from reflexio.learning import stall
 from reflexio.models.operation import OperationStatus
 from reflexio.models.playbook import UpdatePlaybookStatusRequest
 from reflexio.models.status import PlaybookStatus, Status
+from reflexio.organisations import configuration
 from reflexio.ports.storage import Store
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import configure, operations, review, stall
-from reflexio.usecases.aggregate import AUTOMATIC, SERVICE
-from reflexio.usecases.gather import LONGEST, QUIET
-from tests.unit.usecases.gathering import INVOICE, PARCEL, House, told
+from tests.unit.aggregation.aggregation_setup import INVOICE, PARCEL, House, told
 
 APPROVED, PENDING, REJECTED = PlaybookStatus.APPROVED, PlaybookStatus.PENDING, PlaybookStatus.REJECTED
 UNREADABLE = UnreadableAnswer("not JSON")
@@ -161,7 +164,7 @@ async def test_a_cluster_that_fails_leaves_the_others_and_is_tried_again(house: 
     assert ended.status is OperationStatus.COMPLETED
     assert (ended.processed_users, ended.failed_users) == (1, 1)
     assert told(await house.made()) == [f"{INVOICE} (3)"]
-    shown = await house.store.read(lambda tx: operations.told(tx, ended, 1000))
+    shown = await house.store.read(lambda tx: operations.describe(tx, ended, 1000))
     assert [each.error for each in shown.failed_user_ids] == [str(UNREADABLE)]
     assert house.pauses == [2.0, 4.0]
     house.clock.at += 600
@@ -208,7 +211,7 @@ async def test_a_refusal_stalls_and_goes_on_when_the_provider_works(house: House
 
 
 async def test_spend_is_written_down_and_the_budget_minded(house: House) -> None:
-    await configure.change(house.store, house.clock, {"daily_token_budget": 15})
+    await configuration.change(house.store, house.clock, {"daily_token_budget": 15})
     await house.teach(*[PARCEL] * 3, *[INVOICE] * 3, *["Speak of trains only."] * 3)
     ended = await house.run()
     assert ended.status is OperationStatus.FAILED
@@ -366,24 +369,24 @@ async def test_any_text_at_all_can_be_aggregated(house: House, content: str) -> 
 async def test_it_begins_by_itself_when_enough_is_new_and_quiet(house: House) -> None:
     await house.configure(reaggregation_trigger_count=3)
     await house.teach(PARCEL, PARCEL, news=True)
-    house.clock.at += QUIET
+    house.clock.at += QUIET_SECONDS
     assert await house.look() == 0, "two are not enough"
     await house.teach(PARCEL, first=10, news=True)
     assert await house.look() == 0, "others may be about to teach the same"
-    house.clock.at += QUIET
+    house.clock.at += QUIET_SECONDS
     assert await house.look() == 1
     (made,) = await house.made()
     assert made.details["support"] == 3
     assert len(made.details["source_windows"]) == 3
     assert await house.look() == 0
-    (told_of,) = [await house.store.read(lambda tx: operations.latest(tx, AUTOMATIC))]
+    (told_of,) = [await house.store.read(lambda tx: operations.latest(tx, AUTOMATIC_SERVICE))]
     assert told_of is not None
     assert told_of.status is OperationStatus.COMPLETED
 
 
 async def test_a_pool_that_is_never_quiet_has_its_turn(house: House) -> None:
     await house.teach(PARCEL, news=True)
-    for second in range(LONGEST):
+    for second in range(LONGEST_WAIT):
         house.clock.at += 1
         await house.teach(PARCEL, first=second + 10, news=True)
     assert await house.look() == 1
@@ -393,12 +396,12 @@ async def test_new_ones_join_and_only_their_cluster_is_written(house: House) -> 
     await house.teach(*[PARCEL] * 4, *[INVOICE] * 4)
     await house.run()
     await house.teach(INVOICE, "Speak of trains only.", first=20, news=True)
-    house.clock.at += QUIET
+    house.clock.at += QUIET_SECONDS
     await house.look()
     assert [each.members[0].content for each in house.writer.read] == [PARCEL, INVOICE, INVOICE]
     await house.teach("Speak of trains only.", first=30, news=True)
     await house.teach("Colours are never named.", first=40, news=True)
-    house.clock.at += QUIET
+    house.clock.at += QUIET_SECONDS
     await house.look()
     assert house.writer.read[-1].count == 2
     assert len(await house.made()) == 3
@@ -410,6 +413,6 @@ async def test_a_new_voice_against_a_cluster_joins_those_who_say_the_same(house:
     await house.run()
     for first in (20, 30):
         await house.teach(no, "Speak of trains only." if first == 20 else "Never of ships.", first=first, news=True)
-        house.clock.at += QUIET
+        house.clock.at += QUIET_SECONDS
         await house.look()
     assert sorted(told(await house.made())) == [f"{yes} (8)", f"{no} (2)"]

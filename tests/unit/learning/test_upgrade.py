@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reflexio.learning.upgrade import affected_users, downgrade, promote, upgrade
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Page
 from reflexio.models.shape import NEVER_EXPIRES
@@ -18,7 +19,6 @@ from reflexio.models.status import Status
 from reflexio.models.upgrade import Downgrade, Upgrade
 from reflexio.ports.storage import Database, LearningFilter, Store, Tx
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases.upgrade import affected, downgrade, promote, upgrade
 from tests.builders import name
 
 NOW = 1000
@@ -106,7 +106,7 @@ async def test_users_without_pending_rows_are_left_alone_when_asked(database: Da
     store = database.of("default")
     users = [profile(CURRENT), profile(PENDING), profile(CURRENT, "bob"), profile(ARCHIVED, "bob")]
     await stored(store, users)
-    done = await store.write(whole(affected(EVERYBODY, PENDING, NOW), upgrade))
+    done = await store.write(whole(affected_users(EVERYBODY, PENDING, NOW), upgrade))
     assert done == Upgrade(promoted=1, archived=1)
     assert await statuses(store) == {
         "ann current": "archived",
@@ -138,7 +138,7 @@ async def test_a_downgrade_without_archived_rows_demotes_nothing(database: Datab
     await stored(store, [profile(CURRENT), profile(ARCHIVED, "bob")])
     assert await store.write(whole(ANN, downgrade)) == Downgrade()
     assert await statuses(store) == {"ann current": "current", "bob archived": "archived"}
-    affected_users = affected(EVERYBODY, ARCHIVED, NOW)
+    affected_users = affected_users(EVERYBODY, ARCHIVED, NOW)
     assert await store.write(whole(affected_users, downgrade)) == Downgrade(restored=1)
     assert await statuses(store) == {"ann current": "current", "bob archived": "current"}
 
@@ -268,7 +268,7 @@ async def test_no_row_beyond_the_scope_ever_changes(
     ]
     where = LearningFilter(kind, keys=keys, **fields)  # type: ignore[arg-type]
     if only_affected:
-        where = affected(where, ARCHIVED if act is downgrade else PENDING, NOW)
+        where = affected_users(where, ARCHIVED if act is downgrade else PENDING, NOW)
 
     done = await store.write(lambda tx: act(tx, where, NOW))
 

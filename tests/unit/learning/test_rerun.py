@@ -11,7 +11,13 @@ import pytest
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import Conflict, NotFound, ProviderRefused, ProviderUnavailable, UnreadableAnswer
-from reflexio.learning.workflow import School
+from reflexio.interactions import erase
+from reflexio.jobs import operations
+from reflexio.learning.rerun import RerunWorker
+from reflexio.learning.scheduler import LearningScheduler
+from reflexio.learning.service import NO_TURNS, LearningService
+from reflexio.learning.stall import StallMonitor
+from reflexio.learning.worker import LearnerSetup, LearningWorker
 from reflexio.models.config import Config
 from reflexio.models.learned import (
     Candidate,
@@ -32,11 +38,6 @@ from reflexio.models.status import Status
 from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, Tx
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
-from reflexio.usecases import erase, operations
-from reflexio.organisations.configuration import stored_config
-from reflexio.usecases.learn import Classroom
-from reflexio.usecases.manual import generate
-from reflexio.usecases.rerun import NOTHING, Reruns
 from tests.builders import request, said
 
 EVERYBODY = TurnScope()
@@ -91,17 +92,17 @@ class House:
     pauses: list[float] = field(default_factory=list)
     memory: MemoryJournal = field(default_factory=MemoryJournal)
 
-    async def start(self) -> Reruns:
+    async def start(self) -> RerunWorker:
         clock = Clock()
-        school = School(self.learner, ScriptedEmbedder(dimensions=4096), clock)
+        setup, stalls = LearnerSetup(self.learner, ScriptedEmbedder(dimensions=4096), clock), StallMonitor(clock)
         self.work = DurableWork(self.memory)
-        classroom = Classroom(self.database, self.work, clock, lambda _: school)
-        classroom.register()
+        LearningWorker(self.database, clock, lambda _: setup, stalls).register(self.work)
+        self.service = LearningService(self.work, clock, LearningScheduler(self.database, self.work, clock, stalls))
 
         async def pause(seconds: float) -> None:
             self.pauses.append(seconds)
 
-        reruns = Reruns(classroom, pause)
+        reruns = RerunWorker(self.database, self.work, clock, lambda _: setup, stalls, pause)
         reruns.register()
         await self.work.start()
         return reruns
@@ -128,7 +129,7 @@ class House:
         await self.work.wait(f"rerun:default:{operation_id}")
 
         def look(tx: Tx) -> OperationStatusInfo:
-            return operations.told(tx, operations.get(tx, operation_id), 1000)
+            return operations.describe(tx, operations.get(tx, operation_id), 1000)
 
         told: OperationStatusInfo = await self.store.read(look)
         return told
@@ -315,14 +316,14 @@ async def test_a_second_one_waits_for_nobody_and_is_refused(house: House) -> Non
         with pytest.raises(Conflict, match="already in progress"):
             await reruns.begin(house.store, Kind.PROFILE, scope, {})
     with pytest.raises(Conflict, match="already in progress"):
-        await generate(reruns.classroom, house.store, Kind.PROFILE, EVERYBODY, {})
+        await house.service.run_manually(house.store, Kind.PROFILE, EVERYBODY, {})
     assert await reruns.begin(house.store, Kind.USER_PLAYBOOK, EVERYBODY, {})
     await house.work.crash()
 
 
 async def test_nobody_in_reach_is_told_and_leaves_no_operation(house: House) -> None:
     reruns = await house.start()
-    with pytest.raises(NotFound, match=NOTHING):
+    with pytest.raises(NotFound, match=NO_TURNS):
         await reruns.begin(house.store, Kind.PROFILE, EVERYBODY, {})
     assert await house.store.read(lambda tx: operations.latest(tx, "profile_generation")) is None
 
@@ -344,10 +345,10 @@ async def test_a_window_that_fails_by_hand_is_told_and_stays_to_be_learned(house
     config = (await house.store.read(stored)).model_copy(update={"playbook_configs": []}).model_dump_json()
     await house.store.write(lambda tx: tx.configs.put(config, 1))
     reruns = await house.start()
-    made = await generate(reruns.classroom, house.store, Kind.PROFILE, EVERYBODY, {})
+    made = await house.service.run_manually(house.store, Kind.PROFILE, EVERYBODY, {})
     assert (made.count, made.failed_users) == (0, 1)
     assert len(await house.store.read(lambda tx: tx.interactions.unlearned("ann", 10))) == 1
-    again = await generate(reruns.classroom, house.store, Kind.PROFILE, EVERYBODY, {})
+    again = await house.service.run_manually(house.store, Kind.PROFILE, EVERYBODY, {})
     assert (again.count, again.failed_users) == (1, 0)
     assert await house.contents(Status.CURRENT) == ["one"]
     assert await house.store.read(lambda tx: tx.interactions.unlearned("ann", 10)) == []

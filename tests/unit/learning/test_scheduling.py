@@ -16,7 +16,13 @@ from reflexio.errors import (
     StorageTaken,
     UnreadableAnswer,
 )
-from reflexio.learning.workflow import LONGEST_PROBE, MOST_ATTEMPTS, School
+from reflexio.interactions import publish
+from reflexio.jobs.retry import LONGEST_PROBE
+from reflexio.learning import stall
+from reflexio.learning.scheduler import LearningScheduler
+from reflexio.learning.service import LearningService, learning_status
+from reflexio.learning.stall import StallMonitor
+from reflexio.learning.worker import MOST_ATTEMPTS, LearnerSetup, LearningWorker
 from reflexio.models.config import Config
 from reflexio.models.interaction import PublishRequest, PublishResponse
 from reflexio.models.learned import (
@@ -32,11 +38,10 @@ from reflexio.models.learned import (
 )
 from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
+from reflexio.organisations import configuration
 from reflexio.ports.storage import LearningFilter, Store
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
-from reflexio.usecases import configure, learn, publish, stall
-from reflexio.usecases.learn import Classroom
 from tests.builders import turns
 
 START = 1_000_000
@@ -84,14 +89,15 @@ class Pupil:
 
 
 class Room:
-    """A classroom on a database of its own."""
+    """Learning on a database of its own."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self.database, self.clock, self.pupil = database, HandClock(), Pupil()
         self.work = DurableWork(MemoryJournal(), concurrency=4, clock=self.clock)
-        school = School(self.pupil, ScriptedEmbedder(), self.clock)
-        self.classroom = Classroom(database, self.work, self.clock, lambda config: school)
-        self.classroom.register()
+        setup, stalls = LearnerSetup(self.pupil, ScriptedEmbedder(), self.clock), StallMonitor(self.clock)
+        LearningWorker(database, self.clock, lambda config: setup, stalls).register(self.work)
+        self.scheduler = LearningScheduler(database, self.work, self.clock, stalls)
+        self.service = LearningService(self.work, self.clock, self.scheduler)
 
     @property
     def store(self) -> Store:
@@ -104,13 +110,13 @@ class Room:
         return await publish.publish(self.database, self.database.of(org), self.clock, wanted)
 
     async def configure(self, **changes: object) -> None:
-        await configure.change(self.store, self.clock, changes)
+        await configuration.change(self.store, self.clock, changes)
 
     async def look(self) -> int:
         """One look at who waits, and all that it begins."""
-        begun = await self.classroom.learn_waiting()
-        while self.classroom._watching:
-            await asyncio.gather(*self.classroom._watching)
+        begun = await self.scheduler.start_due()
+        while running := self.scheduler.tasks._tasks:
+            await asyncio.gather(*running)
         return begun
 
     async def learned(self, user: str = "ann") -> list[str]:
@@ -119,7 +125,7 @@ class Room:
         return sorted(row.content for row in found.rows)
 
     async def status(self, answer: PublishResponse) -> tuple[str, str | None]:
-        told = await publish.learning_status(self.store, self.clock, answer.request_id or "")
+        told = await learning_status(self.store, self.clock, answer.request_id or "")
         return told.status, told.reason
 
 
@@ -278,27 +284,27 @@ async def test_a_used_up_budget_of_one_organisation_holds_up_no_other(room: Room
 async def test_windows_that_share_turns_learn_them_once(room: Room) -> None:
     """What a crash leaves: the window of before, and the larger one planned after it."""
     await room.say("one", "two", session_finished=True)
-    first = await room.classroom.learn_waiting()
-    room.classroom._busy.clear()
+    first = await room.scheduler.start_due()
+    room.scheduler._running.clear()
     await room.say("three", session_finished=True)
-    second = await room.classroom.learn_waiting()
-    await asyncio.gather(*room.classroom._watching)
+    second = await room.scheduler.start_due()
+    await asyncio.gather(*room.scheduler.tasks._tasks)
     assert (first, second) == (1, 1)
     assert await room.learned() == ["one", "three", "two"]
 
 
 async def test_a_waited_publish_is_left_alone_by_the_background(room: Room) -> None:
-    with room.classroom.attended("org", "ann"):
+    with room.scheduler.reserve("org", "ann"):
         answer = await room.say("one", session_finished=True)
-        assert await room.classroom.learn_waiting() == 0
-        told = await room.classroom.learn_now(room.store, "ann", answer)
+        assert await room.scheduler.start_due() == 0
+        told = await room.service.learn_publish(room.store, "ann", answer)
     assert (told.learning_status, told.profiles_added) == ("done", 1)
 
 
 async def test_a_waited_publish_that_failed_is_learned_later(room: Room) -> None:
     room.pupil.errors.append(ReflexioError("no"))
     answer = await room.say("one")
-    told = await room.classroom.learn_now(room.store, "ann", answer)
+    told = await room.service.learn_publish(room.store, "ann", answer)
     assert told.learning_status == "failed"
     assert str(told.learning_reason).endswith("no")
     room.clock.at += 60
@@ -313,6 +319,6 @@ async def test_when_another_process_learns_a_waited_publish_says_so(
         raise StorageTaken(path="data")
 
     monkeypatch.setattr(room.work, "ready", taken)
-    told = await room.classroom.learn_now(room.store, "ann", await room.say("one"))
+    told = await room.service.learn_publish(room.store, "ann", await room.say("one"))
     assert told.learning_status == "deferred"
     assert "another server" in str(told.learning_reason)
