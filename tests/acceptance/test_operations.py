@@ -10,7 +10,7 @@ import pytest
 
 from reflexio.client.sync import ReflexioClient
 from reflexio.errors import InvalidRequest, NotFound, ServerUnreachable
-from reflexio.jobs import operations
+from reflexio.jobs import operations, token_budget
 from reflexio.learning import stall
 from reflexio.models.learned import Spend
 from reflexio.models.operation import Operation, OperationStatusInfo
@@ -285,7 +285,7 @@ def test_a_stall_needs_a_key_and_is_its_organisations_own(make_org: Callable[[],
 
 def test_usage_is_told_by_day_operation_and_model(client: ReflexioClient, write: Write) -> None:
     client.update_config({"daily_token_budget": 1000})
-    write(lambda tx: spend.record(tx, Spend("openai:some-model", 2, 900, 99), "extract", now()))
+    write(lambda tx: token_budget.record(tx, Spend("openai:some-model", 2, 900, 99), "extract", now()))
     told = client.get_usage(days=1)
     (entry,) = told.usage
     assert (entry.operation, entry.model, entry.calls) == ("extract", "openai:some-model", 2)

@@ -22,7 +22,7 @@ from reflexio.providers.embedding.local import LocalEmbedder
 from reflexio.retrieval.calibration import QUESTIONS, Calibration, calibration_of
 from reflexio.retrieval.query import without_names
 from reflexio.retrieval.search import LEAST_POOL, search
-from reflexio.retrieval.search import Question as Asked
+from reflexio.retrieval.search import SearchQuery as Asked
 from reflexio.storage.search.scope import Scope
 from reflexio.storage.search.vectors import VectorIndex
 from reflexio.storage.search.words import Row, Words
@@ -124,7 +124,7 @@ class _Searched:
         found = {}
         for method, mode in MODES.items():
             vector = _vector(meant if mode is SearchMode.HYBRID else target)
-            asked = Asked(query, vector, mode, top_k=DEEPEST, grade=grade)
+            asked = Asked(query, vector, mode, top_k=DEEPEST, calibration=grade)
             found[method] = [hit.id for hit in search(self, asked).hits]
         return found | {"rank fusion": self._rank_fusion(query, _vector(target))}
 

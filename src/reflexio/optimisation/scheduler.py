@@ -11,17 +11,17 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from reflexio.errors import ReflexioError
+from reflexio.jobs.token_budget import allowed
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.optimisation import PlaybookOptimizationJob, StartedBy, TargetKind
 from reflexio.models.status import PlaybookStatus
 from reflexio.optimisation.adopt import is_optimised
 from reflexio.optimisation.service import CANCELLED, SWITCHES, OptimisationBackends, OptimisationService, fingerprint
+from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, LearningFilter, Store, Tx
 from reflexio.retrieval.filters import all_pages
-from reflexio.organisations.configuration import stored_config
-from reflexio.jobs.token_budget import allowed
 
 log = logging.getLogger("reflexio.optimise")
 

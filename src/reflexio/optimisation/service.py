@@ -11,6 +11,7 @@ from hashlib import sha256
 from zlib import crc32
 
 from reflexio.errors import InvalidRequest, NotFound, ProviderRefused, StorageUnavailable
+from reflexio.jobs.token_budget import allowed
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.optimisation import (
@@ -30,14 +31,13 @@ from reflexio.optimisation.adopt import is_open
 from reflexio.optimisation.records import describe_job, get_job
 from reflexio.optimisation.trial import BUDGET_USED_UP
 from reflexio.optimisation.windows import WindowSplit, build_scenarios, explain_shortage, find_windows
+from reflexio.organisations.configuration import stored_config
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock
 from reflexio.ports.critic import Critic
 from reflexio.ports.storage import LearningFilter, Store, Tx
 from reflexio.ports.work import Work
-from reflexio.organisations.configuration import stored_config
 from reflexio.retrieval.filters import get_one
-from reflexio.jobs.token_budget import allowed
 
 WORKFLOW = "optimise"
 LANES = 2

@@ -12,18 +12,18 @@ from typing import TypeVar
 from pydantic import TypeAdapter
 
 from reflexio.errors import Conflict, ProviderError, ProviderRefused, ProviderUnavailable
+from reflexio.jobs.token_budget import left, record, tokens
 from reflexio.models.learned import Spend
 from reflexio.models.optimisation import PlaybookOptimizationJob
 from reflexio.models.rollout import Comparison, Guidance, Judgement, Rollout, Scene, Trial
 from reflexio.optimisation.judge import EVEN, SAME, aborted, combine_verdicts
 from reflexio.optimisation.rollout import RolloutPlayer
 from reflexio.optimisation.windows import digest
+from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
 from reflexio.ports.critic import Critic, Rewrite
 from reflexio.ports.storage import Store, Tx
 from reflexio.ports.work import Json, Steps
-from reflexio.organisations.configuration import stored_config
-from reflexio.jobs.token_budget import left, record, tokens
 
 T = TypeVar("T")
 

@@ -20,11 +20,11 @@ from reflexio.optimisation.rollout import RolloutPlayer
 from reflexio.optimisation.service import NO_MODEL, WORKFLOW, OptimisationBackends, plan_run
 from reflexio.optimisation.trial import DurableCritic, OptimisationBudget, TrialRunner
 from reflexio.optimisation.windows import ReplayWindow, WindowSplit, build_scenarios
+from reflexio.organisations.configuration import stored_config
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, LearningFilter, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
-from reflexio.organisations.configuration import stored_config
 
 ERASED = "Turns of its source windows were deleted during the run; nothing was changed."
 

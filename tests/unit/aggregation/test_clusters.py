@@ -61,7 +61,7 @@ def test_a_new_playbook_is_held_against_the_middles() -> None:
 
 
 def test_a_pool_is_outgrown_by_growth_another_model_or_another_wish() -> None:
-    pool = Pool("org", "v1", "x", model="m", similarity=0.5, assign=10)
+    pool = Pool("org", "v1", "x", model="m", similarity=0.5, grouped=10)
     assert not must_recluster(pool, 14, "m", None)
     assert not must_recluster(pool, 14, "m", 0.5)
     assert must_recluster(pool, 15, "m", None)

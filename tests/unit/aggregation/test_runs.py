@@ -246,42 +246,42 @@ async def test_a_run_keeps_to_the_configuration_it_began_with(house: House) -> N
 async def test_a_second_run_at_the_same_time_is_told_of_the_first(house: House) -> None:
     await house.teach(*[PARCEL] * 3)
     house.writer.stand_still = True
-    aggregations = await house.start()
-    first = await aggregations.begin(house.store, "v1", lambda _: None, {})
+    await house.start()
+    first = await house.aggregations.begin(house.store, "v1", lambda _: None, {})
     await house.writer.reached.wait()
     with pytest.raises(Conflict, match=first.operation_id):
-        await aggregations.begin(house.store, "v1", lambda _: None, {})
-    seen = await aggregations.wait(house.store, first, 0.01)
+        await house.aggregations.begin(house.store, "v1", lambda _: None, {})
+    seen = await house.aggregations.wait(house.store, first, 0.01)
     assert (seen.status, seen.stats["clusters_found"]) == (OperationStatus.IN_PROGRESS, 1)
 
 
 async def test_a_run_that_somebody_stops_ends_after_the_cluster_at_hand(house: House) -> None:
     await house.teach(*[PARCEL] * 3, *[INVOICE] * 3)
-    aggregations = await house.start()
+    worker = await house.start()
 
     async def stop(store: Store, numbers: object) -> None:
         await store.write(lambda tx: operations.cancel(tx, SERVICE, 1000))
 
-    aggregations.written.append(stop)
+    worker.on_added.append(stop)
     ended = await house.run()
     assert ended.status is OperationStatus.CANCELLED
     assert len(await house.made()) == 1
-    aggregations.written.clear()
+    worker.on_added.clear()
     await house.run()
     assert len(await house.made()) == 2
 
 
 async def test_after_a_crash_what_was_written_is_not_written_again(house: House) -> None:
     await house.teach(*[PARCEL] * 3, *[INVOICE] * 3)
-    aggregations = await house.start()
+    worker = await house.start()
     stopped = asyncio.Event()
 
     async def die(store: Store, numbers: object) -> None:
         stopped.set()
         await asyncio.Event().wait()
 
-    aggregations.written.append(die)
-    run = await aggregations.begin(house.store, "v1", lambda _: None, {})
+    worker.on_added.append(die)
+    run = await house.aggregations.begin(house.store, "v1", lambda _: None, {})
     await stopped.wait()
     await house.work.close()
     heard: list[int] = []
@@ -289,9 +289,9 @@ async def test_after_a_crash_what_was_written_is_not_written_again(house: House)
     async def hear(store: Store, numbers: list[int]) -> None:
         heard.extend(numbers)
 
-    aggregations = await house.start()
-    aggregations.written.append(hear)  # type: ignore[arg-type]
-    ended = await aggregations.wait(house.store, run)
+    worker = await house.start()
+    worker.on_added.append(hear)  # type: ignore[arg-type]
+    ended = await house.aggregations.wait(house.store, run)
     assert ended.stats["total_generated"] == 2
     assert len(house.writer.read) == 2
     assert sorted(heard) == [row.id for row in await house.made()]
@@ -303,7 +303,7 @@ async def test_whoever_wants_to_know_is_told_of_new_playbooks(house: House) -> N
     async def hear(store: Store, numbers: list[int]) -> None:
         heard.append((store.org_id, numbers))
 
-    (await house.start()).written.append(hear)  # type: ignore[arg-type]
+    (await house.start()).on_added.append(hear)  # type: ignore[arg-type]
     await house.teach(*[PARCEL] * 3)
     await house.run()
     assert heard == [("org", [row.id for row in await house.made()])]

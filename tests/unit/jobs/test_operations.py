@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.errors import Conflict, NotFound
 from reflexio.interactions import erase
 from reflexio.jobs import operations
@@ -190,29 +191,29 @@ async def test_only_the_last_operations_of_a_service_are_kept(store: Store) -> N
 
 async def test_what_is_told_stays_small_however_many_users_there_are(store: Store) -> None:
     def work(tx: Tx) -> None:
-        for number in range(operations.SHOWN + 5):
+        for number in range(operations.USERS_SHOWN + 5):
             operations.record_user(tx, "a", f"user {number}", 101)
 
     await store.write(begin())
     await store.write(work)
     found = await told(store)
-    assert found.processed_users == operations.SHOWN + 5
-    assert found.processed_user_ids == [f"user {number}" for number in range(5, operations.SHOWN + 5)]
+    assert found.processed_users == operations.USERS_SHOWN + 5
+    assert found.processed_user_ids == [f"user {number}" for number in range(5, operations.USERS_SHOWN + 5)]
 
     async def stop() -> bool:
         return False
 
     (news,) = [each async for each in operations.follow(store, Clock(100), "a", stop)]
     assert news is not None
-    assert news.processed_users == operations.SHOWN + 5
-    assert news.processed_user_ids == found.processed_user_ids[-operations.FOLLOWED :]
+    assert news.processed_users == operations.USERS_SHOWN + 5
+    assert news.processed_user_ids == found.processed_user_ids[-operations.USERS_STREAMED :]
 
 
 async def test_an_erased_user_is_named_no_more_and_still_counted(store: Store) -> None:
     await store.write(begin())
     await store.write(lambda tx: operations.record_user(tx, "a", "ann", 101))
     await store.write(lambda tx: operations.record_user(tx, "a", "bob", 101))
-    await erase.user(store, SystemClock(), "ann")
+    await erase.user(store, SystemClock(), "ann", withdraw_user)
     found = await told(store)
     assert (found.processed_users, found.processed_user_ids) == (2, ["bob"])
 

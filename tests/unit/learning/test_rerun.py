@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import Conflict, NotFound, ProviderRefused, ProviderUnavailable, UnreadableAnswer
@@ -35,6 +36,7 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.models.operation import OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Page
 from reflexio.models.status import Status
+from reflexio.organisations.configuration import stored_config
 from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, Tx
 from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
@@ -244,7 +246,7 @@ async def test_a_refused_key_ends_the_rerun_and_is_told_as_a_stall(house: House)
 async def test_a_used_up_budget_ends_it_and_keeps_what_is_done(house: House) -> None:
     await house.tell("ann", "one")
     await house.tell("bob", "two")
-    document = (await house.store.read(stored)).model_copy(update={"daily_token_budget": 11}).model_dump_json()
+    document = (await house.store.read(stored_config)).model_copy(update={"daily_token_budget": 11}).model_dump_json()
     await house.store.write(lambda tx: tx.configs.put(document, 1))
     told = await house.run()
     assert (told.status, told.processed_user_ids) == (OperationStatus.FAILED, ["ann"])
@@ -274,7 +276,7 @@ async def test_a_user_who_is_erased_meanwhile_stays_erased(house: House) -> None
     reruns = await house.start()
     made = await reruns.begin(house.store, Kind.PROFILE, EVERYBODY, {})
     await asyncio.wait_for(house.learner.reached.wait(), 5)
-    await erase.user(house.store, Clock(), "ann")
+    await erase.user(house.store, Clock(), "ann", withdraw_user)
     await house.work.crash()
     house.learner.stand_still = ""
     await house.start()
@@ -285,7 +287,7 @@ async def test_a_user_who_is_erased_meanwhile_stays_erased(house: House) -> None
 
 async def test_with_a_used_up_budget_none_is_begun(house: House) -> None:
     await house.tell("ann", "one")
-    document = (await house.store.read(stored)).model_copy(update={"daily_token_budget": 0}).model_dump_json()
+    document = (await house.store.read(stored_config)).model_copy(update={"daily_token_budget": 0}).model_dump_json()
     await house.store.write(lambda tx: tx.configs.put(document, 1))
     reruns = await house.start()
     with pytest.raises(Conflict, match="budget"):
@@ -342,9 +344,9 @@ async def test_playbooks_of_another_version_stay_pending(house: House) -> None:
 async def test_a_window_that_fails_by_hand_is_told_and_stays_to_be_learned(house: House) -> None:
     await house.tell("ann", "one")
     house.learner.failures["one"] = [ProviderUnavailable()]
-    config = (await house.store.read(stored)).model_copy(update={"playbook_configs": []}).model_dump_json()
+    config = (await house.store.read(stored_config)).model_copy(update={"playbook_configs": []}).model_dump_json()
     await house.store.write(lambda tx: tx.configs.put(config, 1))
-    reruns = await house.start()
+    await house.start()
     made = await house.service.run_manually(house.store, Kind.PROFILE, EVERYBODY, {})
     assert (made.count, made.failed_users) == (0, 1)
     assert len(await house.store.read(lambda tx: tx.interactions.unlearned("ann", 10))) == 1

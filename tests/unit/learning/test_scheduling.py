@@ -18,7 +18,7 @@ from reflexio.errors import (
 )
 from reflexio.interactions import publish
 from reflexio.jobs.retry import LONGEST_PROBE
-from reflexio.learning import stall
+from reflexio.learning import scheduler, stall
 from reflexio.learning.scheduler import LearningScheduler
 from reflexio.learning.service import LearningService, learning_status
 from reflexio.learning.stall import StallMonitor
@@ -258,7 +258,7 @@ async def test_a_changed_configuration_ends_the_pause(room: Room) -> None:
 
 
 async def test_those_who_are_not_due_hide_nobody(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learn, "MOST_WAITING", 3)
+    monkeypatch.setattr(scheduler, "PAGE_SIZE", 3)
     await room.configure(extraction_idle_timeout_seconds=0)
     for number in range(7):
         await room.say("early", user=f"user-{number}")

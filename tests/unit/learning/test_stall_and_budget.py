@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.jobs import token_budget
 from reflexio.learning import stall
 from reflexio.models.config import Config
 from reflexio.models.learned import Spend
 from reflexio.models.stall import Stall, StallStateResponse
 from reflexio.models.usage import UsageEntry
 from reflexio.organisations import configuration
+from reflexio.organisations.usage import usage
 from reflexio.ports.storage import Store
 from reflexio.storage.sqlite import open_sqlite
 
@@ -77,9 +79,9 @@ def test_times_of_a_stall_are_iso() -> None:
 
 async def test_today_ends_at_midnight_utc(store: Store) -> None:
     for cost, operation in ((Spend("m", 1, 10, 1), "extract"), (Spend("n", 2, 20, 2), "consolidate")):
-        await store.write(lambda tx, cost=cost, operation=operation: spend.record(tx, cost, operation, EVENING.at))  # type: ignore[misc]
-    assert await store.read(lambda tx: spend.today(tx, EVENING.at)) == Spend("", 3, 30, 3)
-    assert await store.read(lambda tx: spend.today(tx, MIDNIGHT.at)) == Spend()
+        await store.write(lambda tx: token_budget.record(tx, cost, operation, EVENING.at))  # noqa: B023
+    assert await store.read(lambda tx: token_budget.today(tx, EVENING.at)) == Spend("", 3, 30, 3)
+    assert await store.read(lambda tx: token_budget.today(tx, MIDNIGHT.at)) == Spend()
 
 
 @pytest.mark.parametrize(
@@ -87,26 +89,26 @@ async def test_today_ends_at_midnight_utc(store: Store) -> None:
 )
 async def test_a_budget_allows_calls_until_it_is_used_up(store: Store, budget: int | None, allowed: bool) -> None:
     config = Config(daily_token_budget=budget)
-    await store.write(lambda tx: spend.record(tx, Spend("m", 1, 10, 1), "extract", EVENING.at))
-    assert await store.read(lambda tx: spend.allowed(tx, config, EVENING.at)) is allowed
-    assert await store.read(lambda tx: spend.allowed(tx, config, MIDNIGHT.at)) is (budget != 0)
+    await store.write(lambda tx: token_budget.record(tx, Spend("m", 1, 10, 1), "extract", EVENING.at))
+    assert await store.read(lambda tx: token_budget.allowed(tx, config, EVENING.at)) is allowed
+    assert await store.read(lambda tx: token_budget.allowed(tx, config, MIDNIGHT.at)) is (budget != 0)
 
 
 async def test_what_cost_nothing_leaves_no_entry(store: Store) -> None:
-    await store.write(lambda tx: spend.record(tx, Spend("local"), "extract", EVENING.at))
-    assert (await spend.usage(store, EVENING, 1)).usage == []
+    await store.write(lambda tx: token_budget.record(tx, Spend("local"), "extract", EVENING.at))
+    assert (await usage(store, EVENING, 1)).usage == []
 
 
 async def test_usage_tells_the_days_asked_for_and_the_budget(store: Store) -> None:
     await configuration.change(store, EVENING, {"daily_token_budget": 5})
     for clock in (EVENING, MIDNIGHT):
-        await store.write(lambda tx, now=clock.at: spend.record(tx, Spend("m", 1, 4, 1), "extract", now))  # type: ignore[misc]
+        await store.write(lambda tx, now=clock.at: token_budget.record(tx, Spend("m", 1, 4, 1), "extract", now))  # type: ignore[misc]
     entries = [
         UsageEntry(day=day, operation="extract", model="m", calls=1, input_tokens=4, output_tokens=1)
         for day in ("2026-04-01", "2026-03-31")
     ]
-    one, two = await spend.usage(store, MIDNIGHT, 1), await spend.usage(store, MIDNIGHT, 2)
+    one, two = await usage(store, MIDNIGHT, 1), await usage(store, MIDNIGHT, 2)
     assert (one.usage, two.usage) == (entries[:1], entries)
     assert (one.tokens_today, one.daily_token_budget, one.budget_used_up) == (5, 5, True)
     await configuration.change(store, EVENING, {"daily_token_budget": None})
-    assert not (await spend.usage(store, MIDNIGHT, 1)).budget_used_up
+    assert not (await usage(store, MIDNIGHT, 1)).budget_used_up

@@ -138,8 +138,8 @@ async def test_a_downgrade_without_archived_rows_demotes_nothing(database: Datab
     await stored(store, [profile(CURRENT), profile(ARCHIVED, "bob")])
     assert await store.write(whole(ANN, downgrade)) == Downgrade()
     assert await statuses(store) == {"ann current": "current", "bob archived": "archived"}
-    affected_users = affected_users(EVERYBODY, ARCHIVED, NOW)
-    assert await store.write(whole(affected_users, downgrade)) == Downgrade(restored=1)
+    affected = affected_users(EVERYBODY, ARCHIVED, NOW)
+    assert await store.write(whole(affected, downgrade)) == Downgrade(restored=1)
     assert await statuses(store) == {"ann current": "current", "bob archived": "current"}
 
 

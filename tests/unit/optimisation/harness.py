@@ -31,7 +31,6 @@ from reflexio.ports.critic import Critic
 from reflexio.ports.storage import Database, Store, Tx
 from reflexio.providers.assistants.scripted import Line, ScriptedAssistant
 from reflexio.providers.chat.scripted import Said, ScriptedChat
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
 from tests import parcels
 from tests.builders import request, said
@@ -70,7 +69,6 @@ class Harness:
         self.assistant: Assistant = self.scripted
         self.judging: Chat = self.judge_model
         self.writing: Chat = self.writer_model
-        embedder = ScriptedEmbedder()
         self.work = DurableWork(self.memory, clock=self.clock)
         stalls = StallMonitor(self.clock)
         backends = OptimisationBackends(self._assistant, self._critic)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import AssistantFailed, NotFound, ProviderRefused, ProviderUnavailable
 from reflexio.interactions import erase
@@ -249,7 +250,7 @@ async def test_windows_whose_turns_were_erased_do_not_count(harness: Harness) ->
 
 async def test_an_erased_user_removes_the_window(harness: Harness) -> None:
     target = await harness.add_playbook()
-    await erase.user(harness.store, harness.clock, "user-1")
+    await erase.user(harness.store, harness.clock, "user-1", withdraw_user)
     job = await harness.run(target)
     assert (job.status, job.decision_reason[:17]) == ("skipped", "2 source window(s")
 
@@ -275,7 +276,7 @@ async def test_turns_erased_during_the_run_leave_the_playbook_unchanged(harness:
 
 async def test_evaluations_with_turns_of_an_erased_user_are_removed(harness: Harness) -> None:
     job = await harness.run(await harness.add_playbook())
-    await erase.user(harness.store, harness.clock, "user-1")
+    await erase.user(harness.store, harness.clock, "user-1", withdraw_user)
     left = (await harness.show(job.job_id)).evaluations
     assert {each.user_id for each in left} == {"user-0", "user-2"}
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reflexio.models.learning import Kind, Learning
-from reflexio.retrieval.context import Candidate, Context, tokens
+from reflexio.retrieval.context import Context, RankedLearning, tokens
 from reflexio.retrieval.context import compose as compose_for
 from reflexio.retrieval.fusion import Hit
 
@@ -19,12 +19,12 @@ def learning(number: int, content: str, kind: Kind = Kind.PROFILE, **more: str) 
     return replace(Learning(kind, content, id=number), **more)  # type: ignore[arg-type]
 
 
-def candidate(each: Learning, *, words: float = 9.0, cosine: float | None = 0.9) -> Candidate:
+def candidate(each: Learning, *, words: float = 9.0, cosine: float | None = 0.9) -> RankedLearning:
     rank = 1 if words else None
     return RankedLearning(each, Hit(each.id, words, rank, words, words, cosine, 1.0))
 
 
-def compose(candidates: list[Candidate], max_tokens: int, query: str = "What is to be done about it?") -> Context:
+def compose(candidates: list[RankedLearning], max_tokens: int, query: str = "What is to be done about it?") -> Context:
     return compose_for(candidates, max_tokens, query=query)
 
 
@@ -42,7 +42,7 @@ CANDIDATES = st.lists(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(candidates=CANDIDATES, budget=st.integers(1, 400), shuffled=st.randoms(use_true_random=False))
 def test_any_learnings_fit_the_budget_in_one_order_and_one_frame(
-    candidates: list[Candidate], budget: int, shuffled: Random
+    candidates: list[RankedLearning], budget: int, shuffled: Random
 ) -> None:
     made = compose(candidates, budget)
     assert tokens(made.text) == made.tokens <= budget

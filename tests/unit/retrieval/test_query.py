@@ -33,7 +33,7 @@ class OnAndOff:
     async def aclose(self) -> None: ...
 
 
-async def ask(asked: Meaning) -> None:
+async def ask(asked: QueryEmbedder) -> None:
     await asked.embed("refund", SearchMode.HYBRID)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
