@@ -6,6 +6,7 @@ Only a current playbook is replaced, and the successor of a pending agent playbo
 import dataclasses
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -102,10 +103,8 @@ def adopt(tx: Tx, target: Learning, content: str, job_id: int, now: int) -> int 
 
 def _add_origin(metadata: str, origin: str, incumbent_id: int) -> str:
     """Adds the incumbent's id to metadata that may be a JSON object or free text."""
-    try:
+    with suppress(ValueError):
         known = json.loads(metadata or "{}")
-    except ValueError:
-        known = None
-    if isinstance(known, dict):
-        return json.dumps({**known, origin: incumbent_id}, ensure_ascii=False)
+        if isinstance(known, dict):
+            return json.dumps({**known, origin: incumbent_id}, ensure_ascii=False)
     return f"{metadata}\n{origin}={incumbent_id}"

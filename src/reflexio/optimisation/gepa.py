@@ -152,7 +152,7 @@ class GepaSearch:
         try:
             await run_in_thread(self._optimize)
         finally:
-            await self.log.written()
+            await self.log.wait_until_written()
 
     def _optimize(self, call: WorkflowCaller) -> None:
         from gepa.api import optimize

@@ -73,7 +73,7 @@ class SearchLog:
 
     async def flush(self, new_trials: Sequence[Trial] = ()) -> None:
         """Begins to write what is new, in one transaction. It can be recomputed, so the search does not wait."""
-        await self.written()
+        await self.wait_until_written()
         now = self.clock.now()
         record_spend, progress = self.budget.take_pending(now), self.progress()
         events = [event.model_copy(update={"created_at": now}) for event in self._events]
@@ -92,7 +92,7 @@ class SearchLog:
 
         self._writing = asyncio.ensure_future(self.store.write(write))
 
-    async def written(self) -> None:
+    async def wait_until_written(self) -> None:
         """Waits until everything is written."""
         if self._writing is not None:
             await self._writing

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from reflexio.errors import ReflexioError
@@ -53,12 +54,11 @@ class OptimisationScheduler:
                 await self.start_due(started_by)
             except ReflexioError as error:
                 log.error("optimisation waits: %s", error)
-            try:
+            started_by = "schedule"
+            with suppress(TimeoutError):
                 async with asyncio.timeout(INTERVAL):
                     await self._woken.wait()
                 started_by = "aggregation"
-            except TimeoutError:
-                started_by = "schedule"
             self._woken.clear()
 
     async def start_due(self, started_by: StartedBy = "schedule") -> list[PlaybookOptimizationJob]:
