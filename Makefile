@@ -1,25 +1,25 @@
-# Two commands do all the set-up: `make demo` and `make test`. Nothing is installed outside .venv.
+# `make demo` and `make test` do all the set-up. Nothing is installed outside .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 RECENT := 'import sys; sys.exit(sys.version_info < (3, 11))'
 USABLE := 'import sys, pip; sys.exit(sys.version_info < (3, 11))'
 PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
 
-.PHONY: demo serve test check bench format clean help .venv-made
+.PHONY: demo serve test test-fast check bench format clean help .venv-made
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/.run: pyproject.toml constraints.txt
 	@$(BIN)/python -c $(USABLE) 2>/dev/null || $(MAKE) --no-print-directory .venv-made
 	@echo "Installing Reflexio into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[server]'
 	@touch $@
 
-# Also in the place of one that an earlier attempt left half made.
+# Also replaces an environment that an earlier attempt left incomplete.
 .venv-made:
-	@$(PYTHON) -c $(RECENT) || { echo "Reflexio needs Python 3.11 or later; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c $(RECENT) || { echo "Reflexio needs Python 3.11 or later. Choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -m venv --clear .venv || { rm -rf .venv; exit 1; }
 
 .venv/.dev: .venv/.run
@@ -27,7 +27,7 @@ help: ## Show this list
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[dev]'
 	@touch $@
 
-# pip compiles what it installs, but not what it leaves in its place.
+# pip compiles what it installs, but not an editable package.
 .venv/.compiled: .venv/.run $(PACKAGE)
 	@$(BIN)/python -m compileall -q src/reflexio
 	@touch $@
@@ -38,26 +38,30 @@ demo: .venv/.compiled ## Start a server, publish conversations, show what was le
 serve: .venv/.compiled ## Start a server on http://127.0.0.1:8081
 	@$(BIN)/reflexio serve
 
+test-fast: .venv/.dev ## Run the unit and contract tests
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/unit tests/contract
+
 test: .venv/.dev ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
-check: .venv/.dev ## Style, types, layers, generated code and pages
+check: .venv/.dev ## Style, types, layers, names, generated code and pages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python scripts/make_sync_client.py --check
 	@$(BIN)/python scripts/make_reference.py --check
+	@$(BIN)/python scripts/check_house.py
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 bench: .venv/.dev .venv/.compiled ## Measure and write bench-report.json
 	@$(BIN)/python -m tests.bench
 
-format: .venv/.dev ## Mend what a tool can mend
+format: .venv/.dev ## Fix what a tool can fix
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python scripts/make_sync_client.py
 	@$(BIN)/python scripts/make_reference.py
 
-clean: ## Remove all that was made here
+clean: ## Remove everything that was built here
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache bench-report.json build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

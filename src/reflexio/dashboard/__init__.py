@@ -1,1 +1,0 @@
-"""Server-rendered pages. Empty until the first page moves in."""

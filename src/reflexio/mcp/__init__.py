@@ -1,1 +1,0 @@
-"""The MCP server. Empty until the first tool moves in."""
