@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reflexio.engine.durable import DurableWork
-from reflexio.engine.sole import Sole
+from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import ReflexioError, StorageTaken
 from reflexio.learning.workflow import School
 from reflexio.models.config import APIKeyConfig, Config, PlaybookOptimizerConfig
@@ -155,10 +155,10 @@ def choose_embedder(settings: Settings) -> Embedder:
 
 
 def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
-    def alone() -> Sole:
-        return Sole(settings.data / LOCK)
+    def process_lock() -> ProcessLock:
+        return ProcessLock(settings.data / LOCK)
 
-    return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, alone=alone)
+    return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, process_lock=process_lock)
 
 
 def schools(settings: Settings, embedder: Embedder, clock: Clock) -> Callable[[Config], School]:

@@ -10,7 +10,7 @@ import pytest
 
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.engine.sole import Sole
+from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import NotFound, StorageUnavailable
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.work import Job, Journal, Json, Steps, Work, Workflow
@@ -38,8 +38,8 @@ async def open_work(journal: Journal, tmp_path: Path) -> AsyncIterator[OpenWork]
     async def open_(*, concurrency: int = 8, version: int = 1, starts: bool = True, **workflows: Workflow) -> Work:
         for each in opened:
             await each.close()
-        alone = Sole(tmp_path / "work.lock", patience=0.1)
-        work = DurableWork(journal, concurrency=concurrency, grace=0.3, alone=lambda: alone)
+        lock = ProcessLock(tmp_path / "work.lock", timeout=0.1)
+        work = DurableWork(journal, concurrency=concurrency, grace=0.3, process_lock=lambda: lock)
         opened[:] = [work]
         for name, workflow in workflows.items():
             work.register(name, workflow, version=version)

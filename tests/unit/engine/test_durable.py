@@ -8,9 +8,9 @@ import pytest
 from reflexio.engine import durable
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.engine.sole import Sole
+from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import StorageFull, StorageReadOnly, StorageTaken
-from reflexio.ports.work import Answer, Asked, Job, Json, Steps
+from reflexio.ports.work import EnqueuedJob, Job, Json, StepResult, Steps
 
 
 async def one_step(steps: Steps, data: Json) -> Json:
@@ -32,13 +32,13 @@ class FullDisk(MemoryJournal):
             self.left[what] -= 1
             raise StorageFull(path="data.db")
 
-    async def add(self, asked: Asked, now: int) -> bool:
+    async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
         self._try("add")
-        return await super().add(asked, now)
+        return await super().add(enqueued, now)
 
-    async def answer(self, key: str, step: str, answer: Answer) -> None:
+    async def answer(self, key: str, step: str, result: StepResult) -> None:
         self._try("answer")
-        await super().answer(key, step, answer)
+        await super().answer(key, step, result)
 
     async def end(self, job: Job, now: int) -> None:
         self._try("end")
@@ -85,8 +85,8 @@ async def test_what_could_not_be_written_was_not_asked_for() -> None:
 
 
 async def test_while_another_works_nobody_waits_here_for_ever(tmp_path: Path) -> None:
-    first = await started(DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "lock")))
-    second = DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "lock", patience=0))
+    first = await started(DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "lock")))
+    second = DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "lock", timeout=0))
     with pytest.raises(StorageTaken):
         await started(second)
     with pytest.raises(StorageTaken):
@@ -104,13 +104,13 @@ async def test_a_start_that_failed_lets_go_and_can_be_repeated(tmp_path: Path) -
     class Unreadable(MemoryJournal):
         fails = True
 
-        async def unfinished(self) -> list[Asked]:
+        async def unfinished(self) -> list[EnqueuedJob]:
             if self.fails:
                 raise StorageFull(path="data.db")
             return await super().unfinished()
 
     journal = Unreadable()
-    work = DurableWork(journal, alone=lambda: Sole(tmp_path / "lock", patience=0))
+    work = DurableWork(journal, process_lock=lambda: ProcessLock(tmp_path / "lock", timeout=0))
     with pytest.raises(StorageFull):
         await started(work)
     journal.fails = False
@@ -126,10 +126,10 @@ async def test_what_is_written_down_is_done_although_the_caller_gave_up() -> Non
             super().__init__()
             self.writing, self.go_on = asyncio.Event(), asyncio.Event()
 
-        async def add(self, asked: Asked, now: int) -> bool:
+        async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
             self.writing.set()
             await self.go_on.wait()
-            return await super().add(asked, now)
+            return await super().add(enqueued, now)
 
     journal = Slow()
     work = await started(DurableWork(journal))
@@ -143,13 +143,13 @@ async def test_what_is_written_down_is_done_although_the_caller_gave_up() -> Non
 
 async def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(StorageReadOnly):
-        await started(DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "none" / "lock")))
+        await started(DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "none" / "lock")))
 
 
 async def test_many_jobs_are_forgotten_in_parts() -> None:
     journal = MemoryJournal()
     for number in range(2500):
-        await journal.add(Asked(Job(str(number), "one", "queued"), "l", "{}"), 0)
+        await journal.add(EnqueuedJob(Job(str(number), "one", "queued"), "l", "{}"), 0)
         await journal.end(Job(str(number), "one", "done"), 5)
     work = DurableWork(journal)
     assert await work.forget(5) == 0

@@ -344,7 +344,7 @@ async def revived(house: House, fate: Fate) -> None:
 
 async def calls_kept(house: House, job_id: int) -> int:
     (asked,) = [each for each in await house.memory.unfinished() if each.job.key == key("default", job_id)]
-    return sum(name.startswith(("answer/", "judge/", "reflect/")) for name in asked.answers)
+    return sum(name.startswith(("answer/", "judge/", "reflect/")) for name in asked.results)
 
 
 async def lived_through(house: House, fate: Fate) -> PlaybookOptimizationJob:

@@ -13,7 +13,7 @@ from reflexio.learning.optimise.together import together
 from reflexio.learning.optimise.trial import Trials
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.rollout import Guidance, Scene, Trial
-from reflexio.ports.critic import Rewrite
+from reflexio.ports.critic import RewordRequest
 from reflexio.ports.work import Json
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Search:
     async def reword(self, content: str, trials: Sequence[Trial]) -> str:
         """Another wording, or none when the model has no new one. It sees nothing of held-out windows."""
         incumbent = self.trials.incumbent
-        rewrite = Rewrite(
+        rewrite = RewordRequest(
             Guidance(incumbent.id, content, incumbent.trigger), tuple(trials), self._tried(content, trials)
         )
         made = await self.trials.models.reword(f"reflect/{self.trials.models.reflected}", rewrite)

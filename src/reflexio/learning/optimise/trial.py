@@ -18,7 +18,7 @@ from reflexio.learning.optimise.together import together
 from reflexio.learning.optimise.windows import digest
 from reflexio.models.learned import Spend
 from reflexio.models.rollout import Comparison, Guidance, Judgement, Rollout, Scene, Trial
-from reflexio.ports.critic import Critic, Rewrite
+from reflexio.ports.critic import Critic, RewordRequest
 from reflexio.ports.work import Json, Steps
 
 COMPARISON = TypeAdapter(Comparison)
@@ -61,7 +61,7 @@ class Models:
         self.judged += 1
         return answer
 
-    async def reword(self, name: str, rewrite: Rewrite) -> str:
+    async def reword(self, name: str, rewrite: RewordRequest) -> str:
         """Other words, or none."""
 
         async def ask() -> tuple[Json, Spend]:
