@@ -23,7 +23,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
-from reflexio.providers.chat.resolve import Key
+from reflexio.providers.chat.resolve import ProviderCredentials
 from reflexio.retrieval.meaning import Meaning
 from reflexio.settings import Settings
 from reflexio.usecases.aggregate import Aggregations
@@ -214,7 +214,7 @@ def choose_critic(settings: Settings, config: Config) -> Critic | None:
 
 
 def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
-    from reflexio.providers.assistants.resolve import resolve
+    from reflexio.providers.assistants import resolve
 
     # Who may configure a server that others reach could otherwise run any program on it.
     anywhere = Path("/") if is_loopback(settings.host) else None
@@ -228,18 +228,18 @@ def model_name(settings: Settings, config: Config) -> str:
     return own or settings.model
 
 
-def provider_keys(settings: Settings, config: Config) -> dict[str, Key]:
+def provider_keys(settings: Settings, config: Config) -> dict[str, ProviderCredentials]:
     """The server's keys, and over them the organisation's own."""
     return {**settings.provider_keys, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
 
 
-def _own_keys(config: APIKeyConfig) -> dict[str, Key]:
+def _own_keys(config: APIKeyConfig) -> dict[str, ProviderCredentials]:
     keys = {}
     for name in APIKeyConfig.model_fields:
         entry = getattr(config, name)
         if entry is not None and entry.api_key is not None:
             provider = {"custom_endpoint": "custom", "gemini": "google"}.get(name, name)
-            keys[provider] = Key(entry.api_key.get_secret_value(), entry.api_base or "")
+            keys[provider] = ProviderCredentials(entry.api_key.get_secret_value(), entry.api_base or "")
     return keys
 
 

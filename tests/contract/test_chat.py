@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.ports.chat import Chat, Messages
-from reflexio.providers.chat.resolve import Key, resolve
-from reflexio.providers.chat.scripted import ScriptedChat
+from reflexio.providers.chat.resolve import ProviderCredentials, resolve
+from reflexio.providers.scripted import ScriptedChat
 from tests.scripted_model import Failure, scripted_model
 
 SKY = Messages("Name the colour.", "The sky at noon.")
@@ -39,7 +39,7 @@ async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
         def over_http(*lines: Line) -> Chat:
             answers = [line[0] if isinstance(line, tuple) else line for line in lines]
             served = stack.enter_context(scripted_model(answers))
-            return resolve("openai:loopback", keys={"openai": Key("key", served.url)})
+            return resolve("openai:loopback", keys={"openai": ProviderCredentials("key", served.url)})
 
         def twin(*lines: Line) -> Chat:
             return ScriptedChat([line[1] if isinstance(line, tuple) else line for line in lines])

@@ -9,7 +9,7 @@ import pytest
 from reflexio.ports.embedding import Embedder
 from reflexio.providers.embedding.cached import CachedEmbedder
 from reflexio.providers.embedding.resolve import resolve
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.contract.endpoint import endpoint
 
 

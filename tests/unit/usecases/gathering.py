@@ -24,7 +24,7 @@ from reflexio.models.operation import Operation
 from reflexio.models.paging import Page
 from reflexio.models.status import PlaybookStatus
 from reflexio.ports.storage import LearningFilter, Store
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import SqliteDatabase
 from reflexio.usecases import configure
 from reflexio.usecases.aggregate import Aggregations

@@ -33,7 +33,7 @@ from reflexio.models.learned import (
 from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
 from reflexio.ports.storage import LearningFilter, Store
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
 from reflexio.usecases import configure, learn, publish, stall
 from reflexio.usecases.learn import Classroom

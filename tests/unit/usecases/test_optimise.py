@@ -17,8 +17,7 @@ from reflexio.models.rollout import Guidance, Message
 from reflexio.models.status import Status
 from reflexio.ports.chat import A, Messages, Reply
 from reflexio.ports.storage import RequestFilter
-from reflexio.providers.assistants.scripted import Line
-from reflexio.providers.chat.scripted import Said, ScriptedChat
+from reflexio.providers.scripted import AssistantAnswer, ChatAnswer, ScriptedChat
 from reflexio.usecases import erase, stall
 from reflexio.usecases.optimise import BUDGET, CANCELLED, NO_MODEL, key
 from reflexio.usecases.optimise_run import ERASED
@@ -159,7 +158,7 @@ async def test_a_judge_whose_mark_contradicts_its_verdict_is_not_understood(hous
 
 
 async def test_one_failed_rollout_fails_that_evaluation_and_not_the_run(house: House) -> None:
-    def once(messages: Sequence[Message], guidance: Guidance) -> Line:
+    def once(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
         fails = guidance.content != parcels.INCUMBENT and "parcel 3" in messages[0].content
         return AssistantFailed("out of order") if fails else obedient(messages, guidance)
 
@@ -184,7 +183,7 @@ async def test_an_assistant_that_is_down_fails_the_run_at_once(house: House) -> 
 
 
 async def test_held_out_windows_that_cannot_be_judged_end_the_run(house: House) -> None:
-    def say(messages: Sequence[Message], guidance: Guidance) -> Line:
+    def say(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
         return AssistantFailed("lost") if "parcel 0" in messages[0].content else obedient(messages, guidance)
 
     house.say = say
@@ -258,7 +257,7 @@ async def test_turns_that_are_erased_during_the_run_leave_all_as_it_was(house: H
 
     waiting: list[asyncio.Task[None]] = []
 
-    def say(messages: Sequence[Message], guidance: Guidance) -> Line:
+    def say(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
         if not waiting:
             waiting.append(asyncio.ensure_future(forget()))
         return obedient(messages, guidance)
@@ -390,7 +389,7 @@ async def test_a_job_that_never_reached_the_engine_is_taken_up(house: House) -> 
 
 
 async def test_work_that_ended_without_a_word_is_told_as_failed(house: House) -> None:
-    def broken(asked: Messages) -> Said:
+    def broken(asked: Messages) -> ChatAnswer:
         raise RuntimeError("a defect")
 
     house.rewrite = broken

@@ -30,7 +30,7 @@ from reflexio.models.operation import OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Page
 from reflexio.models.status import Status
 from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, Tx
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
 from reflexio.usecases import erase, operations
 from reflexio.usecases.configure import stored

@@ -11,7 +11,7 @@ from reflexio.learners.llm.judging import Opinion
 from reflexio.learners.llm.rewording import LONGEST, Wording
 from reflexio.models.rollout import Feedback, Guidance, Judgement, Message, Rollout, Scene, Trial
 from reflexio.ports.critic import RewordRequest
-from reflexio.providers.chat.scripted import ScriptedChat
+from reflexio.providers.scripted import ScriptedChat
 
 SCRIPT = (Message("user", "Where is it?"), Message("user", "Well?"))
 SCENE = Scene("s", "ann", 1, (1,), (Message("assistant", "Hello."),), SCRIPT, (1, 2), "Ask the neighbours.")

@@ -11,8 +11,8 @@ from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable,
 from reflexio.learners.llm.shapes import Findings
 from reflexio.models.learned import Spend
 from reflexio.ports.chat import Chat, Messages
-from reflexio.providers.chat.connection import MOST_BYTES
-from reflexio.providers.chat.resolve import Key, resolve
+from reflexio.providers.chat.resolve import ProviderCredentials, resolve
+from reflexio.providers.chat.session import MAX_ANSWER_BYTES
 from tests.scripted_model import Answer, Failure, Filtered, Late, Raw, Refusal, ScriptedModel, Spoken, scripted_model
 
 SKY = Messages("Name the colour.", "The sky at noon.")
@@ -39,7 +39,7 @@ def model() -> Iterator[ScriptedModel]:
 
 @asynccontextmanager
 async def opened(url: str, name: str = "openai:loopback", *, patience: float = 30) -> AsyncIterator[Chat]:
-    chat = resolve(name, keys={name.partition(":")[0]: Key("secret-key", url)}, timeout=patience)
+    chat = resolve(name, keys={name.partition(":")[0]: ProviderCredentials("secret-key", url)}, timeout=patience)
     yield chat
     await chat.aclose()
 
@@ -283,7 +283,7 @@ async def test_a_model_that_declines_is_not_asked_again(model: ScriptedModel, an
 async def test_ten_megabytes_are_not_read_to_the_end(model: ScriptedModel, answer: Answer) -> None:
     error = await failing(model, answer)
     assert isinstance(error, UnreadableAnswer)
-    assert f"{MOST_BYTES:,} bytes" in str(error)
+    assert f"{MAX_ANSWER_BYTES:,} bytes" in str(error)
     assert (model.calls, error.spend.calls) == (1, 1)
 
 

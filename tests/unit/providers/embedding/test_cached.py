@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reflexio.errors import ProviderUnavailable
 from reflexio.providers.embedding.cached import CachedEmbedder
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 
 
 class Slow(ScriptedEmbedder):

@@ -6,8 +6,7 @@ from threading import Thread, current_thread, main_thread
 import pytest
 
 from reflexio.providers.embedding import local
-from reflexio.providers.embedding.lane import Lane
-from reflexio.providers.embedding.local import LocalEmbedder
+from reflexio.providers.embedding.local import LocalEmbedder, PriorityThreadPool
 from reflexio.providers.embedding.minilm import MiniLM
 
 
@@ -48,8 +47,8 @@ async def test_the_model_is_loaded_once_and_off_the_event_loop(loads: list[Threa
 
 
 async def test_a_query_is_answered_while_an_import_runs_even_on_one_thread(embedder: LocalEmbedder) -> None:
-    embedder._lane.close()
-    embedder._lane = Lane("one", threads=1)
+    embedder._pool.close()
+    embedder._pool = PriorityThreadPool("one", threads=1)
     await embedder.embed(["warm"])
     a_large_import = asyncio.create_task(embedder.embed([f"sentence number {number}" for number in range(400)]))
     await embedder.embed(["one batch may be ahead"])

@@ -10,9 +10,7 @@ import pytest
 from reflexio.errors import AssistantFailed, InvalidRequest
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.rollout import Guidance, Message
-from reflexio.providers.assistants.exchange import Patience
-from reflexio.providers.assistants.resolve import resolve
-from reflexio.providers.assistants.script import ScriptAssistant
+from reflexio.providers.assistants import RetryPolicy, ScriptAssistant, resolve
 from tests.builders import eventually
 
 SAID = [Message("user", "Where is it? $HOME `id` ü")]
@@ -27,11 +25,11 @@ def program(folder: Path, source: str, interpreter: str = sys.executable) -> Pat
     return path
 
 
-def impatient(retries: int = 0, seconds: float = 20.0) -> Patience:
+def policy(retries: int = 0, seconds: float = 20.0) -> RetryPolicy:
     async def sleep(_: float) -> None:
         """No pause."""
 
-    return Patience(seconds, retries, 1.0, sleep)
+    return RetryPolicy(seconds, retries, 1.0, sleep)
 
 
 async def test_json_goes_in_and_json_comes_out(tmp_path: Path) -> None:
@@ -64,7 +62,7 @@ async def test_one_that_fails_is_tried_again_and_then_told_with_its_last_words(t
     count = tmp_path / "count"
     path = program(tmp_path, f"echo x >> {count}\necho no luck >&2\nexit 3", "/bin/sh")
     with pytest.raises(AssistantFailed, match="ended with code 3: no luck"):
-        await ScriptAssistant(path, patience=impatient(retries=2)).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy(retries=2)).answer(SAID, GUIDANCE)
     assert count.read_text().count("x") == 3
 
 
@@ -72,7 +70,7 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) 
     pids = tmp_path / "pids"
     path = program(tmp_path, f"sleep 600 &\necho $! $$ > {pids}\nsleep 600", "/bin/sh")
     with pytest.raises(AssistantFailed, match="did not answer within"):
-        await ScriptAssistant(path, patience=impatient(seconds=1.0)).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy(seconds=1.0)).answer(SAID, GUIDANCE)
     for pid in map(int, pids.read_text().split()):
         eventually(lambda pid=pid: _is_gone(pid))  # type: ignore[misc]
 
@@ -97,7 +95,7 @@ def _is_gone(pid: int) -> bool:
 async def test_one_that_prints_without_end_is_ended(tmp_path: Path) -> None:
     path = program(tmp_path, "while True: print('x' * 65536)")
     with pytest.raises(AssistantFailed, match="longer than"):
-        await ScriptAssistant(path, patience=impatient()).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy()).answer(SAID, GUIDANCE)
 
 
 async def test_one_that_complains_without_end_is_heard_to_the_end(tmp_path: Path) -> None:
@@ -109,13 +107,13 @@ async def test_one_that_complains_without_end_is_heard_to_the_end(tmp_path: Path
 async def test_an_answer_that_is_not_the_contract_is_a_failure(tmp_path: Path, said: str) -> None:
     path = program(tmp_path, f"import sys\nsys.stdout.write({said!r})")
     with pytest.raises(AssistantFailed):
-        await ScriptAssistant(path, patience=impatient()).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy()).answer(SAID, GUIDANCE)
 
 
 async def test_one_without_an_interpreter_cannot_be_started(tmp_path: Path) -> None:
     path = program(tmp_path, "", "/nowhere/python")
     with pytest.raises(AssistantFailed, match="cannot be started"):
-        await ScriptAssistant(path, patience=impatient()).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy()).answer(SAID, GUIDANCE)
 
 
 # From the configuration
