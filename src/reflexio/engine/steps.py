@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from reflexio.errors import ReflexioError
@@ -30,19 +30,14 @@ def _is_task_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+@dataclass
 class StepRunner:
     """Returns the stored results of finished steps. Runs the other steps and stores their results."""
 
-    def __init__(
-        self,
-        results: Mapping[str, Json],
-        store: Callable[[str, Json], Awaitable[None]],
-        is_stopped: Callable[[], bool],
-    ) -> None:
-        self._results = results
-        self._store = store
-        self.is_stopped = is_stopped
-        self._finished: set[str] = set()
+    results: Mapping[str, Json]
+    store: Callable[[str, Json], Awaitable[None]]
+    is_stopped: Callable[[], bool]
+    _finished: set[str] = field(default_factory=set)
 
     async def __call__(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
         if self.is_stopped():
@@ -50,7 +45,7 @@ class StepRunner:
             raise asyncio.CancelledError(f"stopped before step {name!r}")
         if name in self._finished:
             raise ValueError(f"Two steps of one workflow are named {name!r}; number the steps of a loop.")
-        result = self._results[name] if name in self._results else await self._run(name, act)
+        result = self.results[name] if name in self.results else await self._run(name, act)
         self._finished.add(name)
         return result
 
@@ -62,7 +57,7 @@ class StepRunner:
                 raise
             # Nobody stopped this step: something that it called cancelled itself.
             raise RuntimeError("The step was cancelled from within.") from None
-        await self._store(name, result)
+        await self.store(name, result)
         return result
 
 

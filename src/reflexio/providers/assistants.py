@@ -10,7 +10,7 @@ import signal
 import socket
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from pathlib import Path
@@ -32,7 +32,7 @@ MAX_ADDRESSES = 3
 TRANSIENT_STATUSES = {408, 425, 429}
 NAT64 = IPv6Network("64:ff9b::/96")
 
-SCRIPT_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 """Nothing of the server's own environment: it holds API keys."""
 SCRIPT_OUTPUT_SECONDS = 1.0
 """How long the output of an ended script may take to arrive."""
@@ -174,20 +174,17 @@ class WebhookAssistant:
         raise TransientFailure(f"The webhook cannot be reached: {last_error}") from last_error
 
     async def _send(self, address: str, body: bytes) -> bytes:
+        url, extensions = self._url.copy_with(host=address), {"sni_hostname": self._url.host}
         client = self._open_client()
-        request = client.build_request(
-            "POST",
-            self._url.copy_with(host=address),
-            content=body,
-            headers=self._headers,
-            extensions={"sni_hostname": self._url.host},
-        )
-        response = await client.send(request, stream=True)
-        try:
-            _check_status(response.status_code)
+        async with client.stream("POST", url, content=body, headers=self._headers, extensions=extensions) as response:
+            status = response.status_code
+            if status in TRANSIENT_STATUSES or status >= 500:
+                raise TransientFailure(f"The webhook answered with HTTP {status}.")
+            if response.is_redirect:
+                raise AssistantFailed(f"The webhook redirects (HTTP {status}); set webhook_url to the final address.")
+            if not response.is_success:
+                raise AssistantFailed(f"The webhook answered with HTTP {status}.")
             return await _read_bounded(response.aiter_bytes())
-        finally:
-            await response.aclose()
 
     def _open_client(self) -> httpx.AsyncClient:
         """Opened at the first use, and for http without certificates: reading them takes a while."""
@@ -202,33 +199,22 @@ class WebhookAssistant:
         return self._client
 
 
-def _check_status(status: int) -> None:
-    if status in TRANSIENT_STATUSES or status >= 500:
-        raise TransientFailure(f"The webhook answered with HTTP {status}.")
-    if 300 <= status < 400:
-        raise AssistantFailed(f"The webhook redirects (HTTP {status}), which is not followed; set its final URL.")
-    if not 200 <= status < 300:
-        raise AssistantFailed(f"The webhook answered with HTTP {status}.")
-
-
 async def host_addresses(host: str, port: int) -> list[str]:
     """All addresses of a host. Raises AssistantFailed when one of them must not be called.
 
     Cloud metadata services hand out credentials at link-local addresses. The connection goes to the address that was
     checked here, so a name cannot point to one host during the check and to another one afterwards.
     """
-    forbidden = AssistantFailed(
-        f"The webhook's host {host!r} is a metadata or link-local address, which is never called."
-    )
+    forbidden = f"The webhook's host {host!r} is a metadata or link-local address, which is never called."
     if host.lower().rstrip(".") in METADATA_HOSTS:
-        raise forbidden
+        raise AssistantFailed(forbidden)
     try:
         entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise TransientFailure(f"The webhook's host {host!r} cannot be found: {error}") from error
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     if any(is_forbidden(address) for address in addresses):
-        raise forbidden
+        raise AssistantFailed(forbidden)
     return addresses
 
 
@@ -265,15 +251,28 @@ class ScriptAssistant:
             finally:
                 os.close(stdout_end)
                 os.close(stderr_end)
+            exit_code = asyncio.create_task(process.wait())
             output = asyncio.create_task(_read_bounded(_chunks(stdout)))
             complaint = asyncio.create_task(_read_tail(stderr))
             try:
-                return await _collect(process, output, complaint)
+                await asyncio.wait({exit_code, output}, return_when=asyncio.FIRST_COMPLETED)
+                if output.done():
+                    output.result()  # Raises when it is too long.
+                code = await exit_code
+                # Processes that the script started end with it, and hold no output open.
+                _kill_group(process.pid)
+                await asyncio.wait({output, complaint}, timeout=SCRIPT_OUTPUT_SECONDS)
+                if code != 0:
+                    words = complaint.result() if complaint.done() else ""
+                    raise TransientFailure(f"The assistant script ended with code {code}: {words}")
+                if not output.done():
+                    raise TransientFailure("The assistant script ended, but a process of it still holds its output.")
+                return output.result()
             finally:
                 _kill_group(process.pid)
-                for task in (output, complaint):
+                for task in (exit_code, output, complaint):
                     task.cancel()
-                await asyncio.gather(output, complaint, process.wait(), return_exceptions=True)
+                await asyncio.gather(exit_code, output, complaint, process.wait(), return_exceptions=True)
 
     async def _start(self, body: bytes, stdout: int, stderr: int) -> Process:
         with TemporaryFile() as stdin:
@@ -281,12 +280,7 @@ class ScriptAssistant:
             stdin.seek(0)
             try:
                 return await asyncio.create_subprocess_exec(
-                    *self._command,
-                    stdin=stdin,
-                    stdout=stdout,
-                    stderr=stderr,
-                    env=SCRIPT_ENVIRONMENT,
-                    start_new_session=True,
+                    *self._command, stdin=stdin, stdout=stdout, stderr=stderr, env=ENVIRONMENT, start_new_session=True
                 )
             except (OSError, ValueError) as error:
                 raise AssistantFailed(f"The assistant script cannot be started: {error}") from error
@@ -309,26 +303,6 @@ async def _open_pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
         transport.close()
 
 
-async def _collect(process: Process, output: "asyncio.Task[bytes]", complaint: "asyncio.Task[str]") -> bytes:
-    """The output, once the script has ended. Processes that it started are killed then, and hold no output open."""
-    exit_code = asyncio.create_task(process.wait())
-    try:
-        await asyncio.wait({exit_code, output}, return_when=asyncio.FIRST_COMPLETED)
-        if output.done():
-            output.result()  # Raises when it is too long.
-        code = await exit_code
-        _kill_group(process.pid)
-        await asyncio.wait({output, complaint}, timeout=SCRIPT_OUTPUT_SECONDS)
-    finally:
-        exit_code.cancel()
-    if code != 0:
-        words = complaint.result() if complaint.done() else ""
-        raise TransientFailure(f"The assistant script ended with code {code}: {words}")
-    if not output.done():
-        raise TransientFailure("The assistant script ended, but a process that it started still holds its output.")
-    return output.result()
-
-
 async def _chunks(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
     while chunk := await stream.read(READ_BYTES):
         yield chunk
@@ -342,7 +316,5 @@ async def _read_tail(stream: asyncio.StreamReader) -> str:
 
 
 def _kill_group(group: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):  # All processes of the group may have ended.
         os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return  # All processes of the group have ended.

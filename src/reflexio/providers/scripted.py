@@ -69,8 +69,8 @@ class ScriptedChat:
             raise type(answer)(answer.detail, **{**answer.values, "spend": spent + call})
         if isinstance(answer, Exception):
             raise answer
-        tokens = estimate(messages.instructions + messages.case), estimate(str(answer))
-        return answer, spent + replace(call, input_tokens=tokens[0], output_tokens=tokens[1])
+        prompt = messages.instructions + messages.case
+        return answer, spent + replace(call, input_tokens=estimate(prompt), output_tokens=estimate(str(answer)))
 
 
 def _parse(answer: ModelAnswer, schema: type[A]) -> A:
@@ -81,8 +81,6 @@ class ScriptedEmbedder:
     """A hashed bag of words: texts that share words are near each other, and no others.
 
     Each of `failures` is raised by one call, in order, before the embedder begins to work. `calls` holds the texts.
-
-    >>> embedder = ScriptedEmbedder(failures=[ProviderUnavailable()])  # doctest: +SKIP
     """
 
     def __init__(

@@ -88,22 +88,16 @@ def _body(error: ModelAPIError) -> str:
 
 def _describe(error: Exception) -> str:
     match error:
+        # OpenAI's message stands at the top of the body, Anthropic's and Google's one level deeper.
+        case ModelHTTPError(
+            body={"message": str(message)} | {"error": {"message": str(message)}} | {"error": str(message)}
+        ):
+            return f"HTTP {error.status_code} {message}"
         case ModelHTTPError():
-            return f"HTTP {error.status_code} {_message(error)}"
+            return f"HTTP {error.status_code} {'' if error.body is None else _body(error)}"
         case AgentRunError():
             return error.message
         case UnreadableAnswer():
             return error.detail
         case _:
             return f"{type(error).__name__} {error}"
-
-
-def _message(error: ModelHTTPError) -> str:
-    """The message in the body: OpenAI's stands at the top, Anthropic's and Google's one level deeper."""
-    match error.body:
-        case {"message": str(message)} | {"error": {"message": str(message)}} | {"error": str(message)}:
-            return message
-        case None:
-            return ""
-        case _:
-            return _body(error)

@@ -98,13 +98,10 @@ class PydanticChat:
     """
 
     def __init__(self, address: ModelAddress) -> None:
+        self.name = address.name
         self._address = address
         self._opening = asyncio.Lock()
         self._session: ChatSession | None = None
-
-    @property
-    def name(self) -> str:
-        return self._address.name
 
     async def ask(self, messages: Messages, schema: type[A]) -> Reply[A]:
         async with self._opening:

@@ -1,6 +1,6 @@
 """An open client for one model: the call, one repair of its answer, its cost. Imports pydantic-ai: import it late."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pkgutil import resolve_name
@@ -13,7 +13,6 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client
-from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -144,20 +143,17 @@ def _answer_parameters(schema: type[BaseModel]) -> ModelRequestParameters:
 
 def _lean(schema: Any) -> Any:
     """Without titles, which repeat the names, and defaults, which invite omissions: both cost tokens in every call."""
-    match schema:
-        case dict():
-            kept = {key: value for key, value in schema.items() if key not in ("title", "default")}
-            # In these two the keys are names of fields: one called `title` stays.
-            return {
-                key: {name: _lean(member) for name, member in value.items()}
-                if key in ("properties", "$defs")
-                else _lean(value)
-                for key, value in kept.items()
-            }
-        case list():
-            return [_lean(member) for member in schema]
-        case _:
-            return schema
+    if isinstance(schema, list):
+        return [_lean(member) for member in schema]
+    if not isinstance(schema, dict):
+        return schema
+    lean = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):  # Here the keys are names of fields: one called `title` stays.
+            lean[key] = {name: _lean(member) for name, member in value.items()}
+        elif key not in ("title", "default"):
+            lean[key] = _lean(value)
+    return lean
 
 
 def _count_tokens(response: ModelResponse, messages: Messages) -> Spend:
@@ -245,11 +241,8 @@ def _build_openai_model(address: ModelAddress, http: httpx2.AsyncClient) -> Mode
     if url == PROVIDERS["openai"].base_url:
         provider = OpenAIProvider(url, key, http_client=http)
     else:
-        profile: Callable[[str], ModelProfile | None] | None = None
-        if address.provider in PROFILES:
-            profile = resolve_name(PROFILES[address.provider])
-        provider = OpenAICompatibleProvider(
-            address.provider, base_url=url, api_key=key, http_client=http, profile=profile
-        )
+        name = address.provider
+        profile = resolve_name(PROFILES[name]) if name in PROFILES else None
+        provider = OpenAICompatibleProvider(name, base_url=url, api_key=key, http_client=http, profile=profile)
     provider.client.max_retries = 0
     return OpenAIChatModel(address.model, provider=provider)

@@ -26,27 +26,16 @@ class CachedEmbedder:
     """
 
     def __init__(
-        self,
-        embedder: Embedder,
-        *,
-        size: int = 4096,
-        few: int = 16,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, embedder: Embedder, *, size: int = 4096, few: int = 16, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
         self._embedder = embedder
         self._size = size
         self._few = few
         self._monotonic = monotonic
         self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
         self._pending: dict[bytes, tuple[float, asyncio.Task[Vectors]]] = {}
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if len(texts) != 1:

@@ -67,8 +67,8 @@ class Layer(NamedTuple):
 
     def _attention(self, x: Floats, mask: Floats) -> Floats:
         count, length = mask.shape[0], mask.shape[-1]
-        heads = self.attention_in(x).reshape(count, length, 3, HEADS, WIDTH // HEADS).transpose(2, 0, 3, 1, 4)
-        query, key, value = heads
+        heads = self.attention_in(x).reshape(count, length, 3, HEADS, WIDTH // HEADS)
+        query, key, value = heads.transpose(2, 0, 3, 1, 4)
         scores = (query * np.float32((WIDTH / HEADS) ** -0.5)) @ key.swapaxes(-1, -2)
         scores += mask
         attended: Floats = _softmax(scores) @ value

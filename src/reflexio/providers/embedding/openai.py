@@ -40,20 +40,11 @@ class OpenAIEmbedder:
     """Embeds over HTTP. Blank texts are not sent (endpoints refuse them) and get one fixed unit vector."""
 
     def __init__(self, model: EmbeddingModel, *, api_key: str = "", base_url: str = "") -> None:
+        self.name = model.name
+        self.dimensions = model.dimensions
         self._model = model
-        self._client = httpx.AsyncClient(
-            base_url=base_url or OPENAI_URL,
-            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
-            timeout=TIMEOUT,
-        )
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._model.dimensions
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._client = httpx.AsyncClient(base_url=base_url or OPENAI_URL, headers=headers, timeout=TIMEOUT)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)

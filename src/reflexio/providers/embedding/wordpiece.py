@@ -20,13 +20,8 @@ _FALSE_SPACES = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _CHUNK = re.compile(r"\S+")
 # Unassigned characters stay and become unknown words, so that a newer Unicode table changes nothing here.
 _DROPPED = {"Cc", "Cf", "Co", "Cs"}
-_IDEOGRAPHS = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
+_IDEOGRAPH = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 
 
@@ -114,4 +109,4 @@ def _stands_alone(character: str) -> bool:
 
 
 def _is_ideograph(character: str) -> bool:
-    return character >= "\u3400" and any(low <= ord(character) <= high for low, high in _IDEOGRAPHS)
+    return character >= "\u3400" and _IDEOGRAPH.match(character) is not None
