@@ -1,11 +1,11 @@
-"""Turns are given first come, first served, lane by lane."""
+"""Slots go to lanes first come, first served."""
 
 import asyncio
 
 from reflexio.engine.durable import LaneLimiter
 
 
-async def test_lanes_take_turns_however_long_they_are() -> None:
+async def test_a_long_lane_does_not_delay_the_others() -> None:
     limiter, order = LaneLimiter(1), list[str]()
 
     async def take(lane: str, number: int) -> None:
@@ -17,7 +17,7 @@ async def test_lanes_take_turns_however_long_they_are() -> None:
     assert order == ["a0", "b0", "c0", "a1", "a2", "a3", "a4"]
 
 
-async def test_who_gives_up_waiting_leaves_its_place() -> None:
+async def test_a_cancelled_waiter_leaves_its_lane() -> None:
     limiter = LaneLimiter(1)
     held, release = asyncio.Event(), asyncio.Event()
 

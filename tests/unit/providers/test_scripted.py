@@ -12,19 +12,19 @@ class Colour(BaseModel):
     name: str
 
 
-async def test_a_line_may_depend_on_what_is_asked() -> None:
+async def test_a_line_may_depend_on_the_prompt() -> None:
     chat = ScriptedChat([lambda messages: {"name": messages.case}, Colour(name="red")])
     assert (await chat.ask(SKY, Colour)).answer.name == "The sky."
     assert (await chat.ask(SKY, Colour)).answer.name == "red"
     assert chat.asked == [SKY, SKY]
 
 
-async def test_an_error_of_another_kind_is_raised_as_it_is() -> None:
+async def test_an_error_of_another_kind_is_raised_unchanged() -> None:
     with pytest.raises(KeyboardInterruptLike):
         await ScriptedChat([KeyboardInterruptLike()]).ask(SKY, Colour)
 
 
-async def test_a_script_that_has_ended_says_so() -> None:
+async def test_a_script_without_lines_left_raises() -> None:
     with pytest.raises(LookupError, match="no line left"):
         await ScriptedChat().ask(SKY, Colour)
 
@@ -48,7 +48,7 @@ async def test_failures_come_in_order_and_then_it_works() -> None:
     assert (await embedder.embed(["tea"])).shape == (1, 64)
 
 
-async def test_what_was_asked_is_kept() -> None:
+async def test_the_embedder_records_its_texts() -> None:
     embedder = ScriptedEmbedder()
     await embedder.embed(["tea", "cup"])
     assert embedder.calls == [("tea", "cup")]

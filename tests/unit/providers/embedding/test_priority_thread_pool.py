@@ -42,11 +42,11 @@ async def test_work_runs_off_the_event_loop(pool: PriorityThreadPool) -> None:
     assert await pool.run(current_thread, size=1) is not main_thread()
 
 
-async def test_who_asks_for_least_goes_first(pool: PriorityThreadPool) -> None:
+async def test_the_smallest_request_goes_first(pool: PriorityThreadPool) -> None:
     assert await order_of(pool, [5000, 40, 1]) == [1, 40, 5000]
 
 
-async def test_equals_go_in_the_order_of_arrival(pool: PriorityThreadPool) -> None:
+async def test_requests_of_one_size_run_in_the_order_of_arrival(pool: PriorityThreadPool) -> None:
     first, second = object(), object()
     served: list[object] = []
     release, holder = await held(pool)
@@ -57,7 +57,7 @@ async def test_equals_go_in_the_order_of_arrival(pool: PriorityThreadPool) -> No
     assert served == [first, second]
 
 
-async def test_nobody_is_overtaken_for_ever(pool: PriorityThreadPool) -> None:
+async def test_a_large_request_is_overtaken_a_limited_number_of_times(pool: PriorityThreadPool) -> None:
     served = await order_of(pool, [8, *[1] * 20])
     assert 0 < served.index(8) < 8
 
@@ -68,7 +68,7 @@ async def test_a_failure_goes_to_its_caller_and_the_pool_goes_on(pool: PriorityT
     assert await pool.run(lambda: "next", size=1) == "next"
 
 
-async def test_work_of_a_caller_who_gave_up_is_not_done(pool: PriorityThreadPool) -> None:
+async def test_work_of_a_cancelled_caller_is_not_run(pool: PriorityThreadPool) -> None:
     done: list[str] = []
     release, holder = await held(pool)
     task = asyncio.create_task(pool.run(lambda: done.append("wasted"), size=1))

@@ -48,7 +48,7 @@ def test_a_megabyte_reads_like_its_beginning(tokeniser: WordPiece) -> None:
     assert tokeniser.ids("green tea " * 100_000) == tokeniser.ids("green tea " * 200)
 
 
-def test_the_word_memory_is_bounded_and_holds_no_long_words(tokeniser: WordPiece) -> None:
+def test_the_word_cache_is_bounded_and_holds_no_long_words(tokeniser: WordPiece) -> None:
     small = WordPiece(VOCABULARY, max_tokens=256)
     for number in range(CACHE_SIZE + 500):
         small.ids(f"w{number}")
