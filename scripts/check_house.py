@@ -88,7 +88,7 @@ def main() -> int:
     total, code = sum(lines.values()), sum(code_lines(text, tree) for text, tree in modules.values())
     written = [count for path, count in lines.items() if path.name != "__init__.py" and not is_generated(path)]
     small = sum(count <= 50 for count in written)
-    print(  # noqa: T201
+    print(
         f"{len(written)} modules (and {sum(map(is_generated, modules))} generated), "
         f"{total:,} lines, {code:,} of code; median {median(written):.0f} lines, {small} modules of at most 50; "
         f"{sum(isinstance(n, ast.ClassDef) for _, t in modules.values() for n in ast.walk(t))} classes"

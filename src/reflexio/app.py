@@ -14,7 +14,7 @@ from reflexio.aggregation.service import AggregationService
 from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.aggregation.worker import AggregationWorker
 from reflexio.engine.durable import DurableWork
-from reflexio.engine.sole import Sole
+from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import ReflexioError, StorageTaken
 from reflexio.interactions.erase import WithdrawUser
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
@@ -36,7 +36,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
-from reflexio.providers.chat.resolve import Key
+from reflexio.providers.chat.resolve import ProviderCredentials
 from reflexio.retrieval.embedding_backlog import keep_embedding
 from reflexio.retrieval.query import QueryEmbedder
 from reflexio.settings import Settings
@@ -156,10 +156,10 @@ def choose_embedder(settings: Settings) -> Embedder:
 
 
 def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
-    def process_lock() -> Sole:
-        return Sole(settings.data / LOCK)
+    def process_lock() -> ProcessLock:
+        return ProcessLock(settings.data / LOCK)
 
-    return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, alone=process_lock)
+    return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, process_lock=process_lock)
 
 
 def learner_setups(settings: Settings, embedder: Embedder, clock: Clock) -> SetupFor:
@@ -215,7 +215,7 @@ def choose_critic(settings: Settings, config: Config) -> Critic | None:
 
 
 def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
-    from reflexio.providers.assistants.resolve import resolve
+    from reflexio.providers.assistants import resolve
 
     # On a server that others reach, whoever may configure it could otherwise run any program on it.
     anywhere = Path("/") if is_loopback(settings.host) else None
@@ -229,18 +229,18 @@ def model_name(settings: Settings, config: Config) -> str:
     return own or settings.model
 
 
-def provider_keys(settings: Settings, config: Config) -> dict[str, Key]:
+def provider_keys(settings: Settings, config: Config) -> dict[str, ProviderCredentials]:
     """The server's keys, overridden by the organisation's own."""
     return {**settings.provider_keys, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
 
 
-def _own_keys(config: APIKeyConfig) -> dict[str, Key]:
+def _own_keys(config: APIKeyConfig) -> dict[str, ProviderCredentials]:
     keys = {}
     for name in APIKeyConfig.model_fields:
         entry = getattr(config, name)
         if entry is not None and entry.api_key is not None:
             provider = {"custom_endpoint": "custom", "gemini": "google"}.get(name, name)
-            keys[provider] = Key(entry.api_key.get_secret_value(), entry.api_base or "")
+            keys[provider] = ProviderCredentials(entry.api_key.get_secret_value(), entry.api_base or "")
     return keys
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reflexio.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reflexio.providers.chat.resolve import Key
+    from reflexio.providers.chat.resolve import ProviderCredentials
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
@@ -71,14 +71,14 @@ class Settings:
         return cls(**{name: _parse(name, text) for name, text in given.items() if text})  # type: ignore[arg-type]
 
     @property
-    def provider_keys(self) -> "dict[str, Key]":
+    def provider_keys(self) -> "dict[str, ProviderCredentials]":
         """What opens the providers of models, by their names."""
-        from reflexio.providers.chat.resolve import Key
+        from reflexio.providers.chat.resolve import ProviderCredentials
 
         keys = {
-            "openai": Key(self.openai_api_key, self.openai_base_url),
-            "anthropic": Key(self.anthropic_api_key),
-            "google": Key(self.google_api_key),
+            "openai": ProviderCredentials(self.openai_api_key, self.openai_base_url),
+            "anthropic": ProviderCredentials(self.anthropic_api_key),
+            "google": ProviderCredentials(self.google_api_key),
         }
         return {name: key for name, key in keys.items() if key.api_key or key.base_url}
 

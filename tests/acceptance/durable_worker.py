@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reflexio.engine.durable import DurableWork
-from reflexio.engine.sole import Sole
+from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import StorageTaken
 from reflexio.ports.work import Json, Steps
 from reflexio.storage.sqlite import open_sqlite
@@ -50,7 +50,9 @@ class Worker:
 async def main(folder: Path, moment: str, deaths: int, jobs: Sequence[str]) -> None:
     """Each job is `name@lane`."""
     worker, database = Worker(folder, moment), open_sqlite(folder / "data.db")
-    work = DurableWork(database.journal, deaths=deaths, alone=lambda: Sole(folder / "work.lock", patience=0.2))
+    work = DurableWork(
+        database.journal, deaths=deaths, process_lock=lambda: ProcessLock(folder / "work.lock", timeout=0.2)
+    )
     work.register("workflow", worker.workflow)
     try:
         await work.start()

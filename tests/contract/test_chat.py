@@ -1,4 +1,4 @@
-"""What every chat model does, whoever answers."""
+"""The contract of every chat model."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.ports.chat import Chat, Messages
-from reflexio.providers.chat.resolve import Key, resolve
-from reflexio.providers.chat.scripted import ScriptedChat
+from reflexio.providers.chat.resolve import ProviderCredentials, resolve
+from reflexio.providers.scripted import ScriptedChat
 from tests.scripted_model import Failure, scripted_model
 
 SKY = Messages("Name the colour.", "The sky at noon.")
@@ -32,28 +32,28 @@ class Colour(BaseModel):
 
 @pytest.fixture(params=["scripted", "pydantic-ai"])
 async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
-    """Makes a chat that says the lines given. A failure has two faces: an HTTP answer, and the error it becomes."""
-    made: list[Chat] = []
+    """Builds a chat that answers with these lines. A failure has two forms: an HTTP answer, and its error."""
+    chats: list[Chat] = []
     with ExitStack() as stack:
 
         def over_http(*lines: Line) -> Chat:
             answers = [line[0] if isinstance(line, tuple) else line for line in lines]
             served = stack.enter_context(scripted_model(answers))
-            return resolve("openai:loopback", keys={"openai": Key("key", served.url)})
+            return resolve("openai:loopback", keys={"openai": ProviderCredentials("key", served.url)})
 
         def twin(*lines: Line) -> Chat:
             return ScriptedChat([line[1] if isinstance(line, tuple) else line for line in lines])
 
         def remembered(*lines: Line) -> Chat:
-            made.append(twin(*lines) if request.param == "scripted" else over_http(*lines))
-            return made[-1]
+            chats.append(twin(*lines) if request.param == "scripted" else over_http(*lines))
+            return chats[-1]
 
         yield remembered
-        for chat in made:
+        for chat in chats:
             await chat.aclose()
 
 
-async def test_an_answer_has_the_shape_asked_for_and_its_price(make: Make) -> None:
+async def test_an_answer_follows_the_schema_and_has_its_cost(make: Make) -> None:
     chat = make(BLUE)
     reply = await chat.ask(SKY, Colour)
     assert reply.answer == Colour(name="blue")
@@ -89,7 +89,7 @@ async def test_a_repair_that_does_not_fit_either_is_unreadable(make: Make) -> No
 @pytest.mark.parametrize(
     ("line", "expected", "reason"), [(REFUSED, "no such key", "auth"), (EMPTY, "no credit", "billing")]
 )
-async def test_a_refusal_tells_key_from_bill_in_the_words_of_the_provider(
+async def test_a_refusal_distinguishes_key_and_bill_and_quotes_the_provider(
     make: Make, line: Line, expected: str, reason: str
 ) -> None:
     with pytest.raises(ProviderRefused, match=expected) as raised:
@@ -105,21 +105,21 @@ async def test_an_overloaded_provider_says_how_long_to_wait(make: Make, line: Li
     assert raised.value.retry_after == wait
 
 
-async def test_a_failed_repair_still_tells_what_the_first_call_cost(make: Make) -> None:
+async def test_a_failed_repair_includes_the_cost_of_the_first_call(make: Make) -> None:
     with pytest.raises(ProviderUnavailable) as raised:
         await make({}, DOWN).ask(SKY, Colour)
     assert raised.value.spend.calls == 2
     assert raised.value.spend.input_tokens > 0
 
 
-async def test_a_chat_goes_on_after_an_error(make: Make) -> None:
+async def test_a_chat_works_after_an_error(make: Make) -> None:
     chat = make(DOWN, BLUE)
     with pytest.raises(ProviderUnavailable):
         await chat.ask(SKY, Colour)
     assert (await chat.ask(SKY, Colour)).answer == Colour(name="blue")
 
 
-async def test_callers_at_once_are_all_answered(make: Make) -> None:
+async def test_concurrent_callers_are_all_answered(make: Make) -> None:
     chat = make(*({"name": str(number)} for number in range(20)))
     replies = await asyncio.gather(*(chat.ask(SKY, Colour) for _ in range(20)))
     assert sorted(int(reply.answer.name) for reply in replies) == list(range(20))

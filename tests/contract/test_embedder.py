@@ -1,4 +1,4 @@
-"""What every embedder does, whoever computes."""
+"""The contract of every embedder."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,22 +9,22 @@ import pytest
 from reflexio.ports.embedding import Embedder
 from reflexio.providers.embedding.cached import CachedEmbedder
 from reflexio.providers.embedding.resolve import resolve
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.contract.endpoint import endpoint
 
 
 @pytest.fixture(params=["local", "scripted", "openai", "cached"])
 async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
     with endpoint() as served:
-        made: dict[str, Embedder] = {
+        embedders: dict[str, Embedder] = {
             "local": resolve("local"),
             "scripted": ScriptedEmbedder(),
             "openai": resolve("openai:loopback@64", base_url=served.url),
             "cached": CachedEmbedder(ScriptedEmbedder()),
         }
-        yield made[request.param]
-        for each in made.values():
-            await each.aclose()
+        yield embedders[request.param]
+        for opened in embedders.values():
+            await opened.aclose()
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ async def test_no_texts_give_no_rows(embedder: Embedder) -> None:
     assert (await embedder.embed([])).shape == (0, embedder.dimensions)
 
 
-async def test_callers_at_once_each_get_their_own(embedder: Embedder) -> None:
+async def test_concurrent_callers_get_their_own_vectors(embedder: Embedder) -> None:
     texts = [f"tea {number}" for number in range(20)]
     together = await embedder.embed(texts)
-    each = await asyncio.gather(*(embedder.embed([text]) for text in texts))
-    np.testing.assert_allclose(np.concatenate(each), together, atol=1e-5)
+    separate = await asyncio.gather(*(embedder.embed([text]) for text in texts))
+    np.testing.assert_allclose(np.concatenate(separate), together, atol=1e-5)
 
 
-async def test_texts_alike_are_nearer_than_others(embedder: Embedder) -> None:
+async def test_similar_texts_are_nearer_than_others(embedder: Embedder) -> None:
     tea, more_tea, other = await embedder.embed(["green tea please", "some green tea", "restart that server"])
     assert tea @ more_tea > tea @ other + 0.2
 

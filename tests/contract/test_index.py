@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.status import Status
 from reflexio.ports.storage import Database, LearningFilter, QueryVector, Store, TimeRange, TurnFilter, Tx
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.retrieval.embedding_backlog import embed_some
 from tests.builders import request, said
 from tests.contract.conftest import BACKENDS

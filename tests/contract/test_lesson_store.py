@@ -15,7 +15,7 @@ from reflexio.agents.vectors.memory import InMemoryVectorStore
 from reflexio.agents.vectors.postgres import PostgresVectorStore
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.sync import ReflexioClient
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.builders import name
 
 pytestmark = pytest.mark.xdist_group("postgres")

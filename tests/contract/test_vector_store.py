@@ -11,7 +11,7 @@ from reflexio.agents.stores import Chunk, VectorStore
 from reflexio.agents.vectors.memory import InMemoryVectorStore
 from reflexio.agents.vectors.postgres import PostgresVectorStore
 from reflexio.errors import InvalidRequest, ProviderError
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.builders import name
 
 pytestmark = pytest.mark.xdist_group("postgres")

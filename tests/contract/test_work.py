@@ -1,4 +1,4 @@
-"""What every engine promises to those who ask it for work."""
+"""The contract of every engine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +10,7 @@ import pytest
 
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.engine.sole import Sole
+from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import NotFound, StorageUnavailable
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.work import Job, Journal, Json, Steps, Work, Workflow
@@ -32,14 +32,14 @@ async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 @pytest.fixture
 async def open_work(journal: Journal, tmp_path: Path) -> AsyncIterator[OpenWork]:
-    """Opens an engine; the next one opened goes on with what the last one left."""
+    """Opens an engine; the next one continues with what the last one left."""
     opened = list[Work]()
 
     async def open_(*, concurrency: int = 8, version: int = 1, starts: bool = True, **workflows: Workflow) -> Work:
-        for each in opened:
-            await each.close()
-        alone = Sole(tmp_path / "work.lock", patience=0.1)
-        work = DurableWork(journal, concurrency=concurrency, grace=0.3, alone=lambda: alone)
+        for work in opened:
+            await work.close()
+        lock = ProcessLock(tmp_path / "work.lock", timeout=0.1)
+        work = DurableWork(journal, concurrency=concurrency, grace=0.3, process_lock=lambda: lock)
         opened[:] = [work]
         for name, workflow in workflows.items():
             work.register(name, workflow, version=version)
@@ -48,8 +48,8 @@ async def open_work(journal: Journal, tmp_path: Path) -> AsyncIterator[OpenWork]
         return work
 
     yield open_
-    for each in opened:
-        await each.close()
+    for work in opened:
+        await work.close()
 
 
 async def ended(work: Work, key: str) -> Job:
@@ -57,12 +57,12 @@ async def ended(work: Work, key: str) -> Job:
         return await work.wait(key)
 
 
-class Scene:
-    """A workflow of steps that write down what they do and stop where a test wants them to."""
+class RecordingWorkflow:
+    """A workflow whose steps record what they do and stop where a test tells them to."""
 
     def __init__(self, *steps: str) -> None:
         self.steps = steps or ("one",)
-        self.made: list[str] = []
+        self.finished: list[str] = []
         self.begun: asyncio.Queue[str] = asyncio.Queue()
         self.gates: dict[str, asyncio.Event] = {}
         self.at_once = self.most_at_once = 0
@@ -87,7 +87,7 @@ class Scene:
             if gate := self.gates.get(f"{job}.{step}"):
                 await gate.wait()
             await asyncio.sleep(0)
-            self.made.append(f"{job}.{step}")
+            self.finished.append(f"{job}.{step}")
             return {}
         finally:
             self.at_once -= 1
@@ -97,43 +97,43 @@ async def answer(value: Any) -> Any:
     return value
 
 
-async def test_a_job_ends_with_the_answer_of_its_workflow(open_work: OpenWork) -> None:
+async def test_a_job_ends_with_the_result_of_its_workflow(open_work: OpenWork) -> None:
     async def add(steps: Steps, data: Json) -> Json:
         first = await steps("first", lambda: answer({"sum": data["a"] + data["b"]}))
         return await steps("second", lambda: answer({"sum": first["sum"] + 1}))
 
     work = await open_work(add=add)
-    asked = await work.enqueue("add", "k", {"a": 1, "b": 2}, lane="l")
-    assert (asked.key, asked.name) == ("k", "add")
+    job = await work.enqueue("add", "k", {"a": 1, "b": 2}, lane="l")
+    assert (job.key, job.name) == ("k", "add")
     assert await ended(work, "k") == Job("k", "add", "done", {"sum": 4})
     assert await work.get("k") == Job("k", "add", "done", {"sum": 4})
 
 
 async def test_the_same_key_is_the_same_job(open_work: OpenWork) -> None:
-    scene = Scene()
-    gate = scene.hold("a.one")
-    work = await open_work(scene=scene, other=scene)
-    await work.enqueue("scene", "k", {"job": "a"}, lane="l")
-    assert await scene.next_begun() == "a.one"
+    recording = RecordingWorkflow()
+    gate = recording.hold("a.one")
+    work = await open_work(recording=recording, other=recording)
+    await work.enqueue("recording", "k", {"job": "a"}, lane="l")
+    assert await recording.next_begun() == "a.one"
     again = await work.enqueue("other", "k", {"job": "b"}, lane="m")
-    assert (again.name, again.state) == ("scene", "running")
+    assert (again.name, again.state) == ("recording", "running")
     gate.set()
     await ended(work, "k")
-    assert await work.enqueue("scene", "k", {"job": "c"}, lane="l") == Job("k", "scene", "done", {"job": "a"})
-    assert await ended(work, "k") == Job("k", "scene", "done", {"job": "a"})
-    assert scene.made == ["a.one"]
+    assert await work.enqueue("recording", "k", {"job": "c"}, lane="l") == Job("k", "recording", "done", {"job": "a"})
+    assert await ended(work, "k") == Job("k", "recording", "done", {"job": "a"})
+    assert recording.finished == ["a.one"]
 
 
-async def test_a_key_asked_for_by_many_at_once_is_one_job(open_work: OpenWork) -> None:
-    scene = Scene()
-    work = await open_work(scene=scene)
-    await asyncio.gather(*(work.enqueue("scene", "k", {"job": "a"}, lane="l") for _ in range(10)))
+async def test_concurrent_enqueues_of_one_key_are_one_job(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow()
+    work = await open_work(recording=recording)
+    await asyncio.gather(*(work.enqueue("recording", "k", {"job": "a"}, lane="l") for _ in range(10)))
     assert (await ended(work, "k")).state == "done"
-    assert scene.made == ["a.one"]
+    assert recording.finished == ["a.one"]
 
 
-async def test_what_is_not_known_is_said_so(open_work: OpenWork) -> None:
-    work = await open_work(scene=Scene())
+async def test_unknown_workflows_and_jobs_raise_not_found(open_work: OpenWork) -> None:
+    work = await open_work(recording=RecordingWorkflow())
     with pytest.raises(NotFound, match="workflow 'nothing'"):
         await work.enqueue("nothing", "k", {}, lane="l")
     with pytest.raises(NotFound, match="job 'k'"):
@@ -143,59 +143,59 @@ async def test_what_is_not_known_is_said_so(open_work: OpenWork) -> None:
 
 
 async def test_data_that_is_not_json_is_refused(open_work: OpenWork) -> None:
-    work = await open_work(scene=Scene())
+    work = await open_work(recording=RecordingWorkflow())
     with pytest.raises(TypeError):
-        await work.enqueue("scene", "k", {"job": {1, 2}}, lane="l")
+        await work.enqueue("recording", "k", {"job": {1, 2}}, lane="l")
     with pytest.raises(ValueError, match="JSON"):
-        await work.enqueue("scene", "k", {"job": float("nan")}, lane="l")
+        await work.enqueue("recording", "k", {"job": float("nan")}, lane="l")
     assert await work.get("k") is None
 
 
-async def test_jobs_of_a_lane_run_in_the_order_asked_for(open_work: OpenWork) -> None:
-    scene = Scene("one", "two")
-    work = await open_work(scene=scene)
+async def test_jobs_of_a_lane_run_in_the_order_of_their_enqueueing(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow("one", "two")
+    work = await open_work(recording=recording)
     names = [f"{number:02}" for number in range(20, 0, -1)]
     for name in names:
-        await work.enqueue("scene", name, {"job": name}, lane="l")
+        await work.enqueue("recording", name, {"job": name}, lane="l")
     await ended(work, names[-1])
-    assert scene.made == [f"{name}.{step}" for name in names for step in ("one", "two")]
+    assert recording.finished == [f"{name}.{step}" for name in names for step in ("one", "two")]
 
 
 async def test_lanes_run_side_by_side_up_to_the_concurrency(open_work: OpenWork) -> None:
-    scene = Scene("one", "two")
+    recording = RecordingWorkflow("one", "two")
     names = [f"{number}" for number in range(12)]
-    gates = [scene.hold(f"{name}.one") for name in names]
-    work = await open_work(scene=scene, concurrency=3)
+    gates = [recording.hold(f"{name}.one") for name in names]
+    work = await open_work(recording=recording, concurrency=3)
     for name in names:
-        await work.enqueue("scene", name, {"job": name}, lane=name)
-    assert len({await scene.next_begun() for _ in range(3)}) == 3
+        await work.enqueue("recording", name, {"job": name}, lane=name)
+    assert len({await recording.next_begun() for _ in range(3)}) == 3
     for gate in gates:
         gate.set()
     for name in names:
         await ended(work, name)
-    assert scene.most_at_once == 3
+    assert recording.most_at_once == 3
 
 
 async def test_a_long_lane_starves_no_other(open_work: OpenWork) -> None:
-    scene = Scene()
-    gate = scene.hold("0.one")
-    work = await open_work(scene=scene, concurrency=1)
+    recording = RecordingWorkflow()
+    gate = recording.hold("0.one")
+    work = await open_work(recording=recording, concurrency=1)
     for number in range(30):
-        await work.enqueue("scene", f"{number}", {"job": f"{number}"}, lane="long")
-    await scene.next_begun()
-    await work.enqueue("scene", "short", {"job": "short"}, lane="short")
+        await work.enqueue("recording", f"{number}", {"job": f"{number}"}, lane="long")
+    await recording.next_begun()
+    await work.enqueue("recording", "short", {"job": "short"}, lane="short")
     gate.set()
     await ended(work, "29")
-    assert scene.made.index("short.one") < 29
+    assert recording.finished.index("short.one") < 29
 
 
-async def test_a_failed_job_says_why_and_holds_up_nobody(open_work: OpenWork) -> None:
+async def test_a_failed_job_has_an_error_and_does_not_block_its_lane(open_work: OpenWork) -> None:
     async def fail(steps: Steps, data: Json) -> Json:
         raise NotFound(what="tea", id="green")
 
-    work = await open_work(fail=fail, scene=Scene())
+    work = await open_work(fail=fail, recording=RecordingWorkflow())
     await work.enqueue("fail", "bad", {}, lane="l")
-    await work.enqueue("scene", "good", {"job": "a"}, lane="l")
+    await work.enqueue("recording", "good", {"job": "a"}, lane="l")
     assert await ended(work, "bad") == Job("bad", "fail", "failed", error="There is no tea 'green'.")
     assert (await ended(work, "good")).state == "done"
 
@@ -222,7 +222,7 @@ async def test_an_error_of_a_step_reaches_the_workflow_and_the_step_may_be_tried
 
 
 @pytest.mark.parametrize("value", [{"x": {1, 2}}, {"x": float("inf")}, {"x": object()}])
-async def test_an_answer_that_is_not_json_fails_the_job(open_work: OpenWork, value: Json) -> None:
+async def test_a_result_that_is_not_json_fails_the_job(open_work: OpenWork, value: Json) -> None:
     async def odd_step(steps: Steps, data: Json) -> Json:
         return await steps("odd", lambda: answer(value))
 
@@ -237,7 +237,7 @@ async def test_an_answer_that_is_not_json_fails_the_job(open_work: OpenWork, val
         assert "JSON" in job.error
 
 
-async def test_answers_come_as_they_would_after_a_crash(open_work: OpenWork) -> None:
+async def test_results_are_returned_as_they_would_be_after_a_crash(open_work: OpenWork) -> None:
     seen: list[Json] = []
 
     async def look(steps: Steps, data: Json) -> Json:
@@ -254,7 +254,7 @@ async def test_answers_come_as_they_would_after_a_crash(open_work: OpenWork) -> 
 @pytest.mark.parametrize(
     "text", ["half \ud800", "nul \x00", "🫖 茶", "x" * 3_000_000], ids=["half", "nul", "tea", "long"]
 )
-async def test_any_text_is_kept(open_work: OpenWork, text: str) -> None:
+async def test_any_text_is_stored(open_work: OpenWork, text: str) -> None:
     async def echo(steps: Steps, data: Json) -> Json:
         return await steps("echo", lambda: answer({"text": data["text"]}))
 
@@ -275,16 +275,16 @@ async def test_two_steps_of_one_name_fail_the_job(open_work: OpenWork) -> None:
 
 
 async def test_steps_of_one_workflow_may_run_at_once(open_work: OpenWork) -> None:
-    scene = Scene()
+    recording = RecordingWorkflow()
 
     async def spread(steps: Steps, data: Json) -> Json:
         names = ("a", "b", "c")
-        gates = [scene.hold(f"job.{name}") for name in names]
-        made = asyncio.gather(*(steps(name, lambda name=name: scene._act("job", name)) for name in names))  # type: ignore[misc]
-        assert {await scene.next_begun() for _ in names} == {"job.a", "job.b", "job.c"}
+        gates = [recording.hold(f"job.{name}") for name in names]
+        running = asyncio.gather(*(steps(name, lambda name=name: recording._act("job", name)) for name in names))  # type: ignore[misc]
+        assert {await recording.next_begun() for _ in names} == {"job.a", "job.b", "job.c"}
         for gate in gates:
             gate.set()
-        await made
+        await running
         return {}
 
     work = await open_work(spread=spread)
@@ -292,7 +292,7 @@ async def test_steps_of_one_workflow_may_run_at_once(open_work: OpenWork) -> Non
     assert (await ended(work, "k")).state == "done"
 
 
-async def test_a_step_that_gives_up_by_itself_fails_the_job(open_work: OpenWork) -> None:
+async def test_a_step_that_cancels_itself_fails_the_job(open_work: OpenWork) -> None:
     async def give_up() -> Json:
         raise asyncio.CancelledError
 
@@ -326,102 +326,102 @@ async def test_workflow_and_steps_run_on_the_loop_of_the_caller(open_work: OpenW
     assert loops == [asyncio.get_running_loop()] * 2
 
 
-async def test_a_step_may_ask_for_more_work(open_work: OpenWork) -> None:
-    scene = Scene()
+async def test_a_step_may_enqueue_jobs(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow()
 
     async def parent(steps: Steps, data: Json) -> Json:
         async def ask() -> Json:
-            await work.enqueue("scene", "child", {"job": "child"}, lane="other")
+            await work.enqueue("recording", "child", {"job": "child"}, lane="other")
             return {"child": (await work.wait("child")).state}
 
         return await steps("ask", ask)
 
-    work = await open_work(parent=parent, scene=scene)
+    work = await open_work(parent=parent, recording=recording)
     await work.enqueue("parent", "k", {}, lane="l")
     assert (await ended(work, "k")).result == {"child": "done"}
-    assert scene.made == ["child.one"]
+    assert recording.finished == ["child.one"]
 
 
-async def test_everybody_who_waits_is_told(open_work: OpenWork) -> None:
-    scene = Scene()
-    gate = scene.hold("a.one")
-    work = await open_work(scene=scene)
-    await work.enqueue("scene", "k", {"job": "a"}, lane="l")
+async def test_all_waiting_callers_get_the_job(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow()
+    gate = recording.hold("a.one")
+    work = await open_work(recording=recording)
+    await work.enqueue("recording", "k", {"job": "a"}, lane="l")
     waiting = [asyncio.create_task(ended(work, "k")) for _ in range(5)]
     impatient = asyncio.create_task(work.wait("k"))
-    await scene.next_begun()
+    await recording.next_begun()
     impatient.cancel()
     gate.set()
-    assert {(await each).state for each in waiting} == {"done"}
+    assert {(await task).state for task in waiting} == {"done"}
 
 
 async def test_a_cancelled_job_in_the_lane_never_begins(open_work: OpenWork) -> None:
-    scene = Scene()
-    gate = scene.hold("a.one")
-    work = await open_work(scene=scene)
+    recording = RecordingWorkflow()
+    gate = recording.hold("a.one")
+    work = await open_work(recording=recording)
     for name in ("a", "b", "c"):
-        await work.enqueue("scene", name, {"job": name}, lane="l")
-    await scene.next_begun()
+        await work.enqueue("recording", name, {"job": name}, lane="l")
+    await recording.next_begun()
     waiting = asyncio.create_task(ended(work, "b"))
     assert await work.cancel("b")
-    assert await waiting == Job("b", "scene", "cancelled")
+    assert await waiting == Job("b", "recording", "cancelled")
     assert not await work.cancel("b")
     gate.set()
     await ended(work, "c")
-    assert scene.made == ["a.one", "c.one"]
-    assert await work.enqueue("scene", "b", {"job": "b"}, lane="l") == Job("b", "scene", "cancelled")
+    assert recording.finished == ["a.one", "c.one"]
+    assert await work.enqueue("recording", "b", {"job": "b"}, lane="l") == Job("b", "recording", "cancelled")
 
 
-async def test_a_cancelled_job_ends_with_the_step_at_hand_and_its_lane_waits_for_that(open_work: OpenWork) -> None:
-    scene = Scene("one", "two")
-    gate = scene.hold("a.one")
-    work = await open_work(scene=scene)
-    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
-    await work.enqueue("scene", "b", {"job": "b"}, lane="l")
-    assert await scene.next_begun() == "a.one"
+async def test_a_cancelled_job_ends_with_its_running_step_and_the_lane_waits_for_it(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow("one", "two")
+    gate = recording.hold("a.one")
+    work = await open_work(recording=recording)
+    await work.enqueue("recording", "a", {"job": "a"}, lane="l")
+    await work.enqueue("recording", "b", {"job": "b"}, lane="l")
+    assert await recording.next_begun() == "a.one"
     assert await work.cancel("a")
     assert (await ended(work, "a")).state == "cancelled"
-    await work.enqueue("scene", "c", {"job": "c"}, lane="m")
+    await work.enqueue("recording", "c", {"job": "c"}, lane="m")
     await ended(work, "c")
-    assert not any(each.startswith("b") for each in scene.made)
+    assert not any(step.startswith("b") for step in recording.finished)
     gate.set()
     assert (await ended(work, "b")).state == "done"
-    assert scene.made == ["c.one", "c.two", "a.one", "b.one", "b.two"]
+    assert recording.finished == ["c.one", "c.two", "a.one", "b.one", "b.two"]
     assert not await work.cancel("c")
 
 
-async def test_what_was_finished_before_a_stop_is_not_made_again(open_work: OpenWork) -> None:
-    scene = Scene("one", "two", "three")
-    scene.hold("a.two")
-    work = await open_work(scene=scene)
+async def test_steps_finished_before_a_stop_do_not_run_again(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow("one", "two", "three")
+    recording.hold("a.two")
+    work = await open_work(recording=recording)
     for name in ("a", "b", "c"):
-        await work.enqueue("scene", name, {"job": name}, lane="l")
-    assert [await scene.next_begun() for _ in range(2)] == ["a.one", "a.two"]
-    scene.gates.clear()
-    work = await open_work(scene=scene)
+        await work.enqueue("recording", name, {"job": name}, lane="l")
+    assert [await recording.next_begun() for _ in range(2)] == ["a.one", "a.two"]
+    recording.gates.clear()
+    work = await open_work(recording=recording)
     assert (await ended(work, "c")).state == "done"
-    assert scene.made == [f"{name}.{step}" for name in "abc" for step in ("one", "two", "three")]
+    assert recording.finished == [f"{name}.{step}" for name in "abc" for step in ("one", "two", "three")]
 
 
-async def test_a_stop_waits_for_the_step_at_hand_and_keeps_its_answer(open_work: OpenWork) -> None:
-    scene = Scene("one", "two")
-    gate = scene.hold("a.one")
-    work = await open_work(scene=scene)
-    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
-    await scene.next_begun()
+async def test_a_stop_waits_for_the_running_step_and_stores_its_result(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow("one", "two")
+    gate = recording.hold("a.one")
+    work = await open_work(recording=recording)
+    await work.enqueue("recording", "a", {"job": "a"}, lane="l")
+    await recording.next_begun()
     closing = asyncio.create_task(work.close())
     await asyncio.sleep(0)
     gate.set()
     await closing
-    assert scene.made == ["a.one"]
-    work = await open_work(scene=scene)
+    assert recording.finished == ["a.one"]
+    work = await open_work(recording=recording)
     await ended(work, "a")
-    assert scene.made == ["a.one", "a.two"]
+    assert recording.finished == ["a.one", "a.two"]
 
 
-async def test_a_failed_try_is_forgotten_and_what_came_after_it_is_not(open_work: OpenWork) -> None:
-    scene, calls = Scene(), list[str]()
-    scene.hold("a.last")
+async def test_a_failed_try_is_not_stored_but_later_results_are(open_work: OpenWork) -> None:
+    recording, calls = RecordingWorkflow(), list[str]()
+    recording.hold("a.last")
 
     async def weak() -> Json:
         calls.append("weak")
@@ -437,51 +437,51 @@ async def test_a_failed_try_is_forgotten_and_what_came_after_it_is_not(open_work
         with suppress(NotFound):
             await steps("weak", weak)
         await steps("spare", spare)
-        return await steps("last", lambda: scene._act("a", "last"))
+        return await steps("last", lambda: recording._act("a", "last"))
 
     work = await open_work(careful=careful)
     await work.enqueue("careful", "k", {}, lane="l")
-    await scene.next_begun()
-    scene.gates.clear()
+    await recording.next_begun()
+    recording.gates.clear()
     work = await open_work(careful=careful)
     assert (await ended(work, "k")).state == "done"
     assert calls == ["weak", "spare", "weak"]
 
 
-async def test_a_workflow_that_changed_does_not_go_on_with_old_answers(open_work: OpenWork) -> None:
-    scene = Scene("one", "two")
-    scene.hold("a.two")
-    work = await open_work(scene=scene)
-    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
-    await work.enqueue("scene", "b", {"job": "b"}, lane="l")
-    assert [await scene.next_begun() for _ in range(2)] == ["a.one", "a.two"]
-    scene.gates.clear()
-    work = await open_work(scene=scene, version=2)
+async def test_a_changed_workflow_does_not_continue_with_old_results(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow("one", "two")
+    recording.hold("a.two")
+    work = await open_work(recording=recording)
+    await work.enqueue("recording", "a", {"job": "a"}, lane="l")
+    await work.enqueue("recording", "b", {"job": "b"}, lane="l")
+    assert [await recording.next_begun() for _ in range(2)] == ["a.one", "a.two"]
+    recording.gates.clear()
+    work = await open_work(recording=recording, version=2)
     job = await ended(work, "a")
     assert (job.state, job.error) == (
         "failed",
-        "The workflow 'scene' changed (version 1, now 2) after steps were finished.",
+        "The workflow 'recording' changed (version 1, now 2) after steps were finished.",
     )
     assert (await ended(work, "b")).state == "done"
-    assert scene.made == ["a.one", "b.one", "b.two"]
+    assert recording.finished == ["a.one", "b.one", "b.two"]
 
 
-async def test_a_job_of_a_workflow_that_is_gone_fails(open_work: OpenWork) -> None:
-    scene = Scene()
-    scene.hold("a.one")
-    work = await open_work(scene=scene)
-    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
-    await scene.next_begun()
-    work = await open_work(other=Scene())
-    assert await ended(work, "a") == Job("a", "scene", "failed", error="This Reflexio has no workflow 'scene'.")
+async def test_a_job_of_an_unregistered_workflow_fails(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow()
+    recording.hold("a.one")
+    work = await open_work(recording=recording)
+    await work.enqueue("recording", "a", {"job": "a"}, lane="l")
+    await recording.next_begun()
+    work = await open_work(other=RecordingWorkflow())
+    assert await ended(work, "a") == Job("a", "recording", "failed", error="This Reflexio has no workflow 'recording'.")
 
 
 async def test_old_jobs_are_forgotten_and_unfinished_ones_are_not(open_work: OpenWork) -> None:
-    scene = Scene()
-    scene.hold("c.one")
-    work = await open_work(scene=scene)
+    recording = RecordingWorkflow()
+    recording.hold("c.one")
+    work = await open_work(recording=recording)
     for name in ("a", "b", "c"):
-        await work.enqueue("scene", name, {"job": name}, lane=name)
+        await work.enqueue("recording", name, {"job": name}, lane=name)
     await ended(work, "a")
     await ended(work, "b")
     now = SystemClock().now()
@@ -491,45 +491,45 @@ async def test_old_jobs_are_forgotten_and_unfinished_ones_are_not(open_work: Ope
     job = await work.get("c")
     assert job is not None
     assert job.state == "running"
-    await work.enqueue("scene", "a", {"job": "a"}, lane="a")
+    await work.enqueue("recording", "a", {"job": "a"}, lane="a")
     assert (await ended(work, "a")).state == "done"
 
 
-async def test_what_is_asked_for_during_the_start_is_done_after_it(open_work: OpenWork) -> None:
-    scene = Scene()
-    work = await open_work(scene=scene, starts=False)
-    asking = asyncio.create_task(work.enqueue("scene", "a", {"job": "a"}, lane="l"))
+async def test_a_job_enqueued_during_the_start_runs_after_it(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow()
+    work = await open_work(recording=recording, starts=False)
+    asking = asyncio.create_task(work.enqueue("recording", "a", {"job": "a"}, lane="l"))
     await asyncio.sleep(0)
     await work.start()
     await asking
     assert (await ended(work, "a")).state == "done"
 
 
-async def test_a_start_that_is_given_up_is_closed_all_the_same(open_work: OpenWork) -> None:
-    work = await open_work(scene=Scene(), starts=False)
+async def test_a_cancelled_start_can_be_closed(open_work: OpenWork) -> None:
+    work = await open_work(recording=RecordingWorkflow(), starts=False)
     starting = asyncio.create_task(work.start())
     await asyncio.sleep(0)
     starting.cancel()
     await work.close()
-    work = await open_work(scene=Scene())
-    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
+    work = await open_work(recording=RecordingWorkflow())
+    await work.enqueue("recording", "a", {"job": "a"}, lane="l")
     assert (await ended(work, "a")).state == "done"
 
 
-async def test_who_waits_is_told_of_the_close(open_work: OpenWork) -> None:
-    scene = Scene()
-    scene.hold("a.one")
-    work = await open_work(scene=scene)
-    await work.enqueue("scene", "a", {"job": "a"}, lane="l")
+async def test_waiting_callers_get_an_error_at_close(open_work: OpenWork) -> None:
+    recording = RecordingWorkflow()
+    recording.hold("a.one")
+    work = await open_work(recording=recording)
+    await work.enqueue("recording", "a", {"job": "a"}, lane="l")
     waiting = [asyncio.create_task(ended(work, "a")) for _ in range(2)]
-    await scene.next_begun()
+    await recording.next_begun()
     await work.close()
-    for each in waiting:
+    for task in waiting:
         with pytest.raises(StorageUnavailable, match="closed"):
-            await each
+            await task
 
 
-async def test_closing_twice_is_closing_once(open_work: OpenWork) -> None:
+async def test_close_may_be_called_twice(open_work: OpenWork) -> None:
     work = await open_work()
     await work.close()
     await work.close()

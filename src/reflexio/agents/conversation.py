@@ -27,10 +27,10 @@ from reflexio.errors import UnreadableAnswer
 from reflexio.models.learned import Spend
 from reflexio.ports.chat import estimate
 from reflexio.providers.chat.failures import FAILURES, failure
-from reflexio.providers.chat.session import Session, sendable
+from reflexio.providers.chat.session import ChatSession, sendable
 
 
-class Conversation(Session):
+class Conversation(ChatSession):
     async def complete(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> ModelReply:
         try:
             response = await model_request(

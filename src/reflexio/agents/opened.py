@@ -11,13 +11,15 @@ from weakref import WeakKeyDictionary
 
 from reflexio.agents.model import Message, ModelReply, ToolSpec
 from reflexio.ports.chat import A, Messages, Reply
-from reflexio.providers.chat.resolve import Address, address
+from reflexio.providers.chat.resolve import ModelAddress, address
 from reflexio.settings import Settings
 
 if TYPE_CHECKING:
     from reflexio.agents.conversation import Conversation
 
-_OPEN: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Address, asyncio.Task[Conversation]]]" = WeakKeyDictionary()
+_OPEN: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelAddress, asyncio.Task[Conversation]]]" = (
+    WeakKeyDictionary()
+)
 
 
 class NamedModel:
@@ -59,7 +61,7 @@ class NamedModel:
         return await asyncio.shield(opening)
 
 
-async def close_models(only: Address | None = None) -> None:
+async def close_models(only: ModelAddress | None = None) -> None:
     """Closes what was opened in this event loop."""
     here = _OPEN.get(asyncio.get_running_loop(), {})
     for each in [only] if only is not None else list(here):
@@ -79,7 +81,7 @@ def named(model: str | Any) -> Any:
     return NamedModel(model) if isinstance(model, str) else model
 
 
-def _open(where: Address) -> "Conversation":
+def _open(where: ModelAddress) -> "Conversation":
     from reflexio.agents.conversation import Conversation
 
     return Conversation(where)

@@ -1,1 +1,4 @@
-"""Durable execution of the workflows that wiring registers, and an in-process twin."""
+"""Durable execution of the registered workflows: the engine, its steps, the lock that keeps other processes out.
+
+The journal of a database lives in `storage`; what the workflows do is decided by the features.
+"""

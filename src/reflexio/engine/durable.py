@@ -1,55 +1,73 @@
-"""Durable work: jobs in lanes, run on the caller's loop; whatever must outlive the process is in a journal."""
+"""The engine: runs jobs lane by lane on the caller's event loop. A journal stores what must survive the process."""
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from reflexio.engine.lanes import Lanes
-from reflexio.engine.steps import (
-    CLOSED,
-    Act,
-    NamedSteps,
-    Outcome,
-    Registered,
-    answer_of,
-    as_text,
-    changed,
-    outcome_of,
-    unregistered,
-)
+from reflexio.engine.steps import StepRunner, run_workflow, to_json
 from reflexio.errors import NotFound, ReflexioError, StorageUnavailable
 from reflexio.ports.clock import Clock, SystemClock
-from reflexio.ports.work import ENDED, Answer, Asked, Job, Journal, Json, Workflow
+from reflexio.ports.work import ENDED, EnqueuedJob, Job, Journal, Json, StepResult, Workflow
 
 log = logging.getLogger("reflexio")
 
 PAUSES = (0.1, 0.5, 2.0, 5.0, 10.0)
-"""Seconds between tries to write down what was done: a full disk is often mended soon."""
-FORGOTTEN_AT_ONCE = 1000
+"""Seconds between tries to write to the journal: a full disk is often repaired soon."""
+FORGET_BATCH = 1000
+CLOSED = "The engine is closed; unfinished jobs continue at the next start."
 
 
 @dataclass
-class _Running:
-    """A job that has not ended, and those who wait for it."""
+class _Lane:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
 
-    asked: Asked
+
+class LaneLimiter:
+    """One job of a lane at a time, lanes side by side up to `concurrency`, first come first served.
+
+    Only one job of a lane waits for a free slot, so a long lane does not delay the others.
+    """
+
+    def __init__(self, concurrency: int) -> None:
+        self._slots = asyncio.Semaphore(concurrency)
+        self._lanes: dict[str, _Lane] = {}
+
+    @asynccontextmanager
+    async def slot(self, name: str) -> AsyncIterator[None]:
+        lane = self._lanes.setdefault(name, _Lane())
+        lane.users += 1
+        try:
+            async with lane.lock, self._slots:
+                yield
+        finally:
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[name]
+
+
+@dataclass
+class _ActiveJob:
+    """A job that has not ended. `stored` is true once the journal has it; `waiters` are the callers of `wait`."""
+
+    enqueued: EnqueuedJob
     stored: "asyncio.Future[bool]"
-    waiting: "set[asyncio.Future[Job]]" = field(default_factory=set)
+    waiters: "set[asyncio.Future[Job]]" = field(default_factory=set)
 
     @property
     def is_over(self) -> bool:
-        return self.asked.job.state in ENDED
+        return self.enqueued.job.state in ENDED
 
 
 class DurableWork:
-    """As durable as its journal.
+    """Implements `Work`, as durably as its journal.
 
-    `alone` is entered by `start`, on a thread, and left by `close`: it sees to it that no other process works on the
-    same journal. `grace` is how long `close` waits for the steps at hand, in seconds. A job that had begun at so many
-    `deaths` of the process is set aside as failed.
+    `start` enters `process_lock`, on a thread, and `close` leaves it: it keeps other processes from working on the
+    same journal. `close` waits `grace` seconds for the running steps. A job that was running at so many `deaths` of
+    the process fails instead of running again.
     """
 
     def __init__(
@@ -60,123 +78,117 @@ class DurableWork:
         grace: float = 1.5,
         deaths: int = 50,
         clock: Clock | None = None,
-        alone: Callable[[], AbstractContextManager[object]] | None = None,
+        process_lock: Callable[[], AbstractContextManager[object]] | None = None,
     ) -> None:
         self._journal = journal
         self._grace = grace
         self._deaths = deaths
         self._clock = clock or SystemClock()
-        self._alone = alone
-        self._held: AbstractContextManager[object] | None = None
-        self._lanes = Lanes(concurrency)
-        self._workflows: dict[str, Registered] = {}
-        self._jobs: dict[str, _Running] = {}
+        self._process_lock = process_lock
+        self._held_lock: AbstractContextManager[object] | None = None
+        self._lanes = LaneLimiter(concurrency)
+        self._workflows: dict[str, tuple[Workflow, int]] = {}
+        self._jobs: dict[str, _ActiveJob] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._starting: asyncio.Task[None] | None = None
-        self._settled = asyncio.Event()
-        self._refusal: ReflexioError | None = None
+        self._start_ended = asyncio.Event()
+        self._start_error: ReflexioError | None = None
         self._closing = False
 
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
-        self._workflows[name] = Registered(workflow, version)
+        self._workflows[name] = workflow, version
 
     async def start(self) -> None:
         self._starting = asyncio.create_task(self._start())
-        # Shielded: a start that is given up half-way is still to be closed.
+        # Shielded: `close` must be able to wait for a start whose caller gave up.
         await asyncio.shield(self._starting)
 
     async def _start(self) -> None:
         try:
-            if self._alone:
-                held = self._alone()
-                await asyncio.to_thread(held.__enter__)
-                self._held = held
-            left = await self._journal.unfinished()
+            if self._process_lock:
+                lock = self._process_lock()
+                await asyncio.to_thread(lock.__enter__)
+                self._held_lock = lock
+            unfinished = await self._journal.unfinished()
         except ReflexioError as error:
-            # Let go: the next start, here or elsewhere, must find the place free.
-            self._release()
-            self._refusal = error
-            self._settled.set()
+            # The next start, in this process or another, must find the lock free.
+            self._release_lock()
+            self._start_error = error
+            self._start_ended.set()
             raise
-        self._refusal = None
-        for asked in left:
-            known = asyncio.get_running_loop().create_future()
-            known.set_result(True)
-            self._begin(asked, known)
-        self._settled.set()
+        self._start_error = None
+        for enqueued in unfinished:
+            self._begin(enqueued).stored.set_result(True)
+        self._start_ended.set()
 
     async def ready(self) -> None:
-        await self._settled.wait()
-        if self._refusal:
-            raise self._refusal
+        await self._start_ended.wait()
+        if self._start_error:
+            raise self._start_error
         if self._closing:
             raise StorageUnavailable(CLOSED)
 
     async def enqueue(self, name: str, key: str, data: Json, *, lane: str) -> Job:
         if name not in self._workflows:
             raise NotFound(what="workflow", id=name)
-        text = as_text(data)
+        text = to_json(data)
         await self.ready()
         if key not in self._jobs:
-            # Its place in the lane is taken before anything is awaited: the order asked for is the order done.
-            asked = Asked(Job(key, name, "queued"), lane, text)
-            running = self._begin(asked, asyncio.get_running_loop().create_future())
-            storing = asyncio.create_task(self._store(running))
-            self._tasks.add(storing)
-            storing.add_done_callback(self._tasks.discard)
-            # Shielded: a job that is written down is done, also when the caller has given up meanwhile.
-            await asyncio.shield(storing)
+            # The job takes its place in the lane before the first await, so jobs run in the order of these calls.
+            active = self._begin(EnqueuedJob(Job(key, name, "queued"), lane, text))
+            # Shielded: a job that the journal has must run, even if the caller has given up.
+            await asyncio.shield(self._spawn(self._store(active)))
         elif not await asyncio.shield(self._jobs[key].stored):
-            raise StorageUnavailable("The job could not be written down.")
+            raise StorageUnavailable("The job could not be stored.")
         if key in self._jobs:
-            return self._jobs[key].asked.job
+            return self._jobs[key].enqueued.job
         job = await self._journal.get(key)
-        assert job is not None, "a key that cannot be added is there"
+        assert job is not None, "a key that cannot be added exists"
         return job
 
-    async def _store(self, running: _Running) -> None:
-        """A job begins once the journal has it. One that the journal had already has ended there."""
+    async def _store(self, active: _ActiveJob) -> None:
+        """A job begins once the journal has it. A job that the journal had before has ended already."""
         is_new = False
         try:
-            is_new = await self._journal.add(running.asked, self._clock.now())
+            is_new = await self._journal.add(active.enqueued, self._clock.now())
         finally:
             if not is_new:
-                self._jobs.pop(running.asked.job.key, None)
-            if not running.stored.done():
-                running.stored.set_result(is_new)
+                self._jobs.pop(active.enqueued.job.key, None)
+            if not active.stored.done():
+                active.stored.set_result(is_new)
 
     async def wait(self, key: str) -> Job:
         await self.ready()
-        if running := self._jobs.get(key):
-            told: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
-            running.waiting.add(told)
+        if active := self._jobs.get(key):
+            waiter: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
+            active.waiters.add(waiter)
             try:
-                return await told
+                return await waiter
             finally:
-                running.waiting.discard(told)
+                active.waiters.discard(waiter)
         job = await self._journal.get(key)
         if job is None:
             raise NotFound(what="job", id=key)
         return job
 
     async def get(self, key: str) -> Job | None:
-        running = self._jobs.get(key)
-        return running.asked.job if running else await self._journal.get(key)
+        active = self._jobs.get(key)
+        return active.enqueued.job if active else await self._journal.get(key)
 
     async def cancel(self, key: str) -> bool:
         await self.ready()
-        running = self._jobs.get(key)
-        if running is None or running.is_over:
+        active = self._jobs.get(key)
+        if active is None or active.is_over:
             return False
-        await self._end(running, replace(running.asked.job, state="cancelled"))
+        await self._end(active, replace(active.enqueued.job, state="cancelled"))
         return True
 
     async def forget(self, before: int) -> int:
-        forgotten, some = 0, FORGOTTEN_AT_ONCE
-        while some == FORGOTTEN_AT_ONCE:
-            some = await self._journal.forget(before, FORGOTTEN_AT_ONCE)
-            forgotten += some
-        return forgotten
+        total, count = 0, FORGET_BATCH
+        while count == FORGET_BATCH:
+            count = await self._journal.forget(before, FORGET_BATCH)
+            total += count
+        return total
 
     async def close(self) -> None:
         self._closing = True
@@ -187,84 +199,81 @@ class DurableWork:
         await self.crash()
 
     async def crash(self) -> None:
-        """What `kill -9` does: whatever is at hand ends here and now, and only the journal stays."""
+        """Does what `kill -9` does: everything that runs ends here and now, and only the journal stays."""
         self._closing = True
-        for task in (left := list(self._tasks)):
+        for task in (tasks := list(self._tasks)):
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-        for running in self._jobs.values():
-            for told in running.waiting:
-                if not told.done():
-                    told.set_exception(StorageUnavailable(CLOSED))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for active in self._jobs.values():
+            for waiter in active.waiters:
+                if not waiter.done():
+                    waiter.set_exception(StorageUnavailable(CLOSED))
         self._jobs.clear()
-        self._settled.set()
-        self._release()
+        self._start_ended.set()
+        self._release_lock()
 
-    def _release(self) -> None:
-        if self._held:
-            self._held.__exit__(None, None, None)
-            self._held = None
+    def _release_lock(self) -> None:
+        if self._held_lock:
+            self._held_lock.__exit__(None, None, None)
+            self._held_lock = None
 
-    def _begin(self, asked: Asked, stored: "asyncio.Future[bool]") -> _Running:
-        running = _Running(asked, stored)
-        self._jobs[asked.job.key] = running
-        task = asyncio.create_task(self._run(running))
+    def _spawn(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return running
+        return task
 
-    async def _run(self, running: _Running) -> None:
-        async with self._lanes.turn(running.asked.lane):
-            if not await running.stored or self._closing or running.is_over:
+    def _begin(self, enqueued: EnqueuedJob) -> _ActiveJob:
+        active = _ActiveJob(enqueued, asyncio.get_running_loop().create_future())
+        self._jobs[enqueued.job.key] = active
+        self._spawn(self._run(active))
+        return active
+
+    async def _run(self, active: _ActiveJob) -> None:
+        async with self._lanes.slot(active.enqueued.lane):
+            if not await active.stored or self._closing or active.is_over:
                 return
-            asked = running.asked
-            if asked.begun >= self._deaths:
-                error = f"The process died {asked.begun} times while this job was under way; it is set aside."
-                await self._end(running, replace(asked.job, state="failed", error=error))
+            enqueued = active.enqueued
+            if enqueued.begun >= self._deaths:
+                error = f"The process died {enqueued.begun} times while this job was running; it does not run again."
+                await self._end(active, replace(enqueued.job, state="failed", error=error))
                 return
-            await self._surely(lambda: self._journal.begin(asked.job.key))
-            running.asked = replace(asked, job=replace(asked.job, state="running"))
-            outcome = await self._outcome(running)
-            if not running.is_over:
-                ended = replace(running.asked.job, state=outcome.state, result=outcome.result, error=outcome.error)
-                await self._end(running, ended)
+            await self._write(lambda: self._journal.begin(enqueued.job.key))
+            active.enqueued = replace(enqueued, job=replace(enqueued.job, state="running"))
+            ended = await self._execute(active)
+            if not active.is_over:
+                await self._end(active, ended)
 
-    async def _outcome(self, running: _Running) -> Outcome:
-        asked = running.asked
-        name = asked.job.name
-        registered = self._workflows.get(name)
-        if registered is None:
-            return unregistered(name)
-        for answer in asked.answers.values():
-            if answer.version != registered.version:
-                return changed(name, answer.version, registered.version)
-        steps = NamedSteps(
-            {step: json.loads(answer.text) for step, answer in asked.answers.items()},
-            self._keeper(asked.job.key, registered.version),
-            lambda: self._closing or running.is_over,
-        )
-        label = f"{name} {asked.job.key!r}"
-        return await outcome_of(registered.workflow, steps, json.loads(asked.data), label=label)
+    async def _execute(self, active: _ActiveJob) -> Job:
+        job, results = active.enqueued.job, active.enqueued.results
+        if job.name not in self._workflows:
+            return replace(job, state="failed", error=f"This Reflexio has no workflow {job.name!r}.")
+        workflow, version = self._workflows[job.name]
+        for result in results.values():
+            if result.version != version:
+                versions = f"version {result.version}, now {version}"
+                error = f"The workflow {job.name!r} changed ({versions}) after steps were finished."
+                return replace(job, state="failed", error=error)
 
-    def _keeper(self, key: str, version: int) -> Callable[[str, Act], Awaitable[Json]]:
-        async def keep(step: str, act: Act) -> Json:
-            answer = await answer_of(act)
-            await self._surely(lambda: self._journal.answer(key, step, Answer(version, as_text(answer))))
-            return answer
+        async def store(step: str, value: Json) -> None:
+            result = StepResult(version, to_json(value))
+            await self._write(lambda: self._journal.answer(job.key, step, result))
 
-        return keep
+        known = {step: json.loads(result.text) for step, result in results.items()}
+        steps = StepRunner(known, store, lambda: self._closing or active.is_over)
+        return await run_workflow(workflow, steps, json.loads(active.enqueued.data), job)
 
-    async def _end(self, running: _Running, job: Job) -> None:
-        """Whoever waits is told once the journal has it."""
-        running.asked = replace(running.asked, job=job)
-        await self._surely(lambda: self._journal.end(job, self._clock.now()), for_ever=True)
+    async def _end(self, active: _ActiveJob, job: Job) -> None:
+        """Callers of `wait` return once the journal has the end of the job."""
+        active.enqueued = replace(active.enqueued, job=job)
+        await self._write(lambda: self._journal.end(job, self._clock.now()), for_ever=True)
         self._jobs.pop(job.key, None)
-        for told in running.waiting:
-            if not told.done():
-                told.set_result(job)
+        for waiter in active.waiters:
+            if not waiter.done():
+                waiter.set_result(job)
 
-    async def _surely(self, write: Callable[[], Awaitable[None]], *, for_ever: bool = False) -> None:
-        """What was done, and perhaps paid for, is not given up because the disk is full for a moment."""
+    async def _write(self, write: Callable[[], Awaitable[None]], *, for_ever: bool = False) -> None:
+        """Retries a write: finished work, perhaps paid for, must not be lost because the disk is full for a moment."""
         pauses = list(PAUSES)
         while True:
             try:
@@ -272,5 +281,5 @@ class DurableWork:
             except StorageUnavailable as error:
                 if self._closing or not (pauses or for_ever):
                     raise
-                log.warning("finished work cannot be written down, trying again: %s", error)
+                log.warning("cannot write finished work to the journal, trying again: %s", error)
                 await asyncio.sleep(pauses.pop(0) if pauses else PAUSES[-1])

@@ -1,53 +1,53 @@
-"""A journal that lives as long as the process: the twin for tests."""
+"""A journal in memory, for tests. It lives as long as the process."""
 
 from dataclasses import dataclass, field, replace
 
-from reflexio.ports.work import ENDED, Answer, Asked, Job
+from reflexio.ports.work import ENDED, EnqueuedJob, Job, StepResult
 
 
 @dataclass
-class _Entry:
-    asked: Asked
+class _JournalEntry:
+    enqueued: EnqueuedJob
     ended_at: int = 0
-    answers: dict[str, Answer] = field(default_factory=dict)
+    results: dict[str, StepResult] = field(default_factory=dict)
 
 
 class MemoryJournal:
-    """Give it to the next engine, and that one goes on where this one was stopped."""
+    """An engine that gets the journal of another one continues where that one was stopped."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, _Entry] = {}
+        self._entries: dict[str, _JournalEntry] = {}
 
-    async def add(self, asked: Asked, now: int) -> bool:
-        if asked.job.key in self._jobs:
+    async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
+        if enqueued.job.key in self._entries:
             return False
-        self._jobs[asked.job.key] = _Entry(asked)
+        self._entries[enqueued.job.key] = _JournalEntry(enqueued)
         return True
 
     async def get(self, key: str) -> Job | None:
-        entry = self._jobs.get(key)
-        return entry.asked.job if entry else None
+        entry = self._entries.get(key)
+        return entry.enqueued.job if entry else None
 
-    async def unfinished(self) -> list[Asked]:
-        left = [entry for entry in self._jobs.values() if entry.asked.job.state not in ENDED]
-        return [replace(entry.asked, answers=dict(entry.answers)) for entry in left]
+    async def unfinished(self) -> list[EnqueuedJob]:
+        entries = [entry for entry in self._entries.values() if entry.enqueued.job.state not in ENDED]
+        return [replace(entry.enqueued, results=dict(entry.results)) for entry in entries]
 
     async def begin(self, key: str) -> None:
-        entry = self._jobs[key]
-        job = replace(entry.asked.job, state="running")
-        entry.asked = replace(entry.asked, job=job, begun=entry.asked.begun + 1)
+        entry = self._entries[key]
+        job = replace(entry.enqueued.job, state="running")
+        entry.enqueued = replace(entry.enqueued, job=job, begun=entry.enqueued.begun + 1)
 
-    async def answer(self, key: str, step: str, answer: Answer) -> None:
-        self._jobs[key].answers[step] = answer
+    async def answer(self, key: str, step: str, result: StepResult) -> None:
+        self._entries[key].results[step] = result
 
     async def end(self, job: Job, now: int) -> None:
-        entry = self._jobs[job.key]
-        entry.asked, entry.ended_at = replace(entry.asked, job=job), now
-        entry.answers.clear()
+        entry = self._entries[job.key]
+        entry.enqueued, entry.ended_at = replace(entry.enqueued, job=job), now
+        entry.results.clear()
 
     async def forget(self, before: int, limit: int) -> int:
-        ended = ((key, entry.ended_at) for key, entry in self._jobs.items() if entry.asked.job.state in ENDED)
-        old = [key for key, at in ended if at < before][:limit]
+        ended = ((key, entry) for key, entry in self._entries.items() if entry.enqueued.job.state in ENDED)
+        old = [key for key, entry in ended if entry.ended_at < before][:limit]
         for key in old:
-            del self._jobs[key]
+            del self._entries[key]
         return len(old)

@@ -1,108 +1,76 @@
-"""What a step, an answer and an outcome are. Where answers are kept is the engine's to say."""
+"""How one workflow and its steps run. Where their results are stored is decided by the engine."""
 
 import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from reflexio.errors import ReflexioError
-from reflexio.ports.work import Json, Workflow
+from reflexio.ports.work import Job, Json, Workflow
 
 log = logging.getLogger("reflexio")
 
-Act = Callable[[], Awaitable[Json]]
-LONGEST_ERROR = 4000
-CLOSED = "The engine is closed; what is unfinished goes on at the next start."
+MAX_ERROR_CHARACTERS = 4000
 
 
-@dataclass(frozen=True)
-class Registered:
-    """A workflow and the version of its steps."""
-
-    workflow: Workflow
-    version: int
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a workflow ended."""
-
-    state: Literal["done", "failed"]
-    result: Json | None = None
-    error: str = ""
-
-
-def as_text(value: Any) -> str:
-    # Escaped to ASCII: half a character or a NUL in a conversation must not make its answer impossible to keep.
+def to_json(value: Any) -> str:
+    # Escaped to ASCII: a lone surrogate or a NUL in a conversation must not make a result impossible to store.
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-def through_json(value: Json) -> Json:
-    """The value as it will come back after a crash, so that both runs see the same."""
-    return cast(Json, json.loads(as_text(value)))
+def _json_round_trip(value: Json) -> Json:
+    """The value as it will be read after a crash, so that both runs see the same."""
+    return cast(Json, json.loads(to_json(value)))
 
 
-async def answer_of(act: Act) -> Json:
-    try:
-        return through_json(await act())
-    except asyncio.CancelledError:
-        if _is_cancelled():
-            raise
-        # Nobody stopped this step: something that it called gave up by itself.
-        raise RuntimeError("The step was cancelled from within.") from None
-
-
-def _is_cancelled() -> bool:
+def _is_task_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-class NamedSteps:
-    """Gives the answers that are known already and has the others made and kept."""
+@dataclass
+class StepRunner:
+    """Returns the stored results of finished steps. Runs the other steps and stores their results."""
 
-    def __init__(
-        self,
-        known: Mapping[str, Json],
-        keep: Callable[[str, Act], Awaitable[Json]],
-        is_stopped: Callable[[], bool],
-    ) -> None:
-        self._known = known
-        self._keep = keep
-        self.is_stopped = is_stopped
-        self._finished: set[str] = set()
+    results: Mapping[str, Json]
+    store: Callable[[str, Json], Awaitable[None]]
+    is_stopped: Callable[[], bool]
+    _finished: set[str] = field(default_factory=set)
 
-    async def __call__(self, name: str, act: Act) -> Json:
+    async def __call__(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
         if self.is_stopped():
-            # Not an Exception: a workflow that catches those must not go on.
+            # Not an Exception: a workflow that catches those must not continue.
             raise asyncio.CancelledError(f"stopped before step {name!r}")
         if name in self._finished:
             raise ValueError(f"Two steps of one workflow are named {name!r}; number the steps of a loop.")
-        answer = self._known[name] if name in self._known else await self._keep(name, act)
+        result = self.results[name] if name in self.results else await self._run(name, act)
         self._finished.add(name)
-        return answer
+        return result
+
+    async def _run(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
+        try:
+            result = _json_round_trip(await act())
+        except asyncio.CancelledError:
+            if _is_task_cancelled():
+                raise
+            # Nobody stopped this step: something that it called cancelled itself.
+            raise RuntimeError("The step was cancelled from within.") from None
+        await self.store(name, result)
+        return result
 
 
-async def outcome_of(workflow: Workflow, steps: NamedSteps, data: Json, *, label: str) -> Outcome:
+async def run_workflow(workflow: Workflow, steps: StepRunner, data: Json, job: Job) -> Job:
+    """The job as it ended: done with a result, or failed with an error."""
     try:
-        return Outcome("done", through_json(await workflow(steps, data)))
+        return replace(job, state="done", result=_json_round_trip(await workflow(steps, data)))
     except asyncio.CancelledError:
-        if steps.is_stopped() or _is_cancelled():
+        if steps.is_stopped() or _is_task_cancelled():
             raise
-        return Outcome("failed", error="The workflow was cancelled from within.")
+        return replace(job, state="failed", error="The workflow was cancelled from within.")
     except Exception as error:
-        # This is the worker loop: whatever went wrong is this job's alone.
-        message = (str(error) or type(error).__name__)[:LONGEST_ERROR]
-        log.warning("%s failed: %s", label, message, exc_info=not isinstance(error, ReflexioError))
-        return Outcome("failed", error=message)
-
-
-def unregistered(name: str) -> Outcome:
-    return Outcome("failed", error=f"This Reflexio has no workflow {name!r}.")
-
-
-def changed(name: str, found: int, known: int) -> Outcome:
-    return Outcome(
-        "failed", error=f"The workflow {name!r} changed (version {found}, now {known}) after steps were finished."
-    )
+        # This is the worker loop: an error ends this job and no other.
+        message = (str(error) or type(error).__name__)[:MAX_ERROR_CHARACTERS]
+        log.warning("%s %r failed: %s", job.name, job.key, message, exc_info=not isinstance(error, ReflexioError))
+        return replace(job, state="failed", error=message)

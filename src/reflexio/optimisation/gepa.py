@@ -20,7 +20,7 @@ from reflexio.models.rollout import Guidance, Scene, Trial
 from reflexio.optimisation.records import SearchLog
 from reflexio.optimisation.trial import DurableCritic, TrialRunner, gather_all
 from reflexio.optimisation.windows import WindowSplit
-from reflexio.ports.critic import Rewrite
+from reflexio.ports.critic import RewordRequest
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch
@@ -212,7 +212,7 @@ class GepaSearch:
             key=lambda trial: (self.log.candidate(trial.content).place, trial.scene.key),
         )
         guidance = Guidance(incumbent.id, content, incumbent.trigger)
-        reworded = await self.critic.reword(Rewrite(guidance, tuple(trials), tuple(earlier)))
+        reworded = await self.critic.reword(RewordRequest(guidance, tuple(trials), tuple(earlier)))
         if not reworded or reworded == content:
             return ""
         self.log.candidate(reworded, [content])

@@ -21,7 +21,7 @@ from reflexio.optimisation.rollout import RolloutPlayer
 from reflexio.optimisation.windows import digest
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
-from reflexio.ports.critic import Critic, Rewrite
+from reflexio.ports.critic import Critic, RewordRequest
 from reflexio.ports.storage import Store, Tx
 from reflexio.ports.work import Json, Steps
 
@@ -103,11 +103,11 @@ class DurableCritic:
         self.judge_calls += 1
         return comparison
 
-    async def reword(self, rewrite: Rewrite) -> str:
+    async def reword(self, request: RewordRequest) -> str:
         """A new wording, or an empty string when the critic has none."""
 
         async def ask() -> tuple[Json, Spend]:
-            reworded = await self.critic.reword(rewrite)
+            reworded = await self.critic.reword(request)
             return {"content": reworded.content}, reworded.spend
 
         answer = await self._run_step(f"reflect/{self.reflection_calls}", ask)

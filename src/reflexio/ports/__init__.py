@@ -1,1 +1,4 @@
-"""What the house needs from outside, as Protocols named after the need."""
+"""What the features need from outside, as Protocols named after the need.
+
+The implementations live in `storage`, `providers`, `learners` and `engine`; `ports` imports none of them.
+"""

@@ -1,4 +1,4 @@
-"""The assistant whose behaviour a playbook is meant to change: somebody else's program, asked turn by turn."""
+"""The assistant whose behaviour a playbook should change: the user's own program, called turn by turn."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,10 +7,10 @@ from reflexio.models.rollout import Guidance, Message
 
 
 class Assistant(Protocol):
-    """Answers the last message, with one playbook at hand."""
+    """Answers the last message of a conversation, following one playbook."""
 
     async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
-        """Raises AssistantFailed when it gives no answer that can be read, after the tries it is allowed."""
+        """Raises AssistantFailed when all permitted tries gave no readable answer."""
         ...
 
     async def aclose(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Asking a language model for a structured answer."""
+"""Structured answers from a language model."""
 
 from dataclasses import dataclass, field
 from math import ceil
@@ -14,15 +14,15 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text has, where nobody counts."""
+    """Approximate number of tokens in a text, for providers that report no count."""
     return ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
 @dataclass(frozen=True)
 class Messages:
-    """A prompt: first what never changes (so that provider caches hit), then the case at hand, then pictures.
+    """A prompt: first the constant instructions (so that provider caches hit), then the case at hand, then images.
 
-    A picture is an http(s) URL or a `data:image/…;base64,` URI.
+    An image is an http(s) URL or a `data:image/…;base64,` URI.
     """
 
     instructions: str
@@ -32,21 +32,23 @@ class Messages:
 
 @dataclass(frozen=True)
 class Reply(Generic[A]):
+    """A validated answer and what it cost."""
+
     answer: A
     spend: Spend = field(default_factory=Spend)
 
 
 class Chat(Protocol):
-    """One model. `ask` answers with an instance of `shape`; an answer that does not validate is repaired once.
+    """One model. `ask` returns an instance of `schema`; an answer that does not validate is repaired once.
 
     Raises `ProviderRefused` (401, 402, 403, exhausted quota, no such model), `ProviderUnavailable` (429, 5xx,
     timeouts) and `UnreadableAnswer` when even the repaired answer does not validate, when the model declines, and
-    when the provider finds the request itself unacceptable. Errors carry the spend so far in `.spend`.
+    when the provider rejects the request itself. Errors carry the spend so far in `.spend`.
     """
 
     @property
     def name(self) -> str: ...
 
-    async def ask(self, messages: Messages, shape: type[A]) -> Reply[A]: ...
+    async def ask(self, messages: Messages, schema: type[A]) -> Reply[A]: ...
 
     async def aclose(self) -> None: ...

@@ -1,11 +1,11 @@
-"""What time it is. Tests bring their own."""
+"""The current time. Tests provide their own clock."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds since 1970, never assumed to go only forward."""
+    """Seconds since 1970. The time may also go backwards."""
 
     def now(self) -> int: ...
 

@@ -1,4 +1,4 @@
-"""Judging what an assistant did, and finding better words for what it should do."""
+"""Judging what an assistant did, and proposing better wordings for its playbook."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,22 +9,24 @@ from reflexio.models.rollout import Comparison, Guidance, Message, Scene, Trial
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonReply:
+    """The judgement on two replays, and its cost."""
+
     comparison: Comparison
     spend: Spend = field(default_factory=Spend)
 
 
 @dataclass(frozen=True)
-class Reworded:
-    """Without content there is no proposal."""
+class RewordReply:
+    """A proposed wording, and its cost. Empty content means that there is no proposal."""
 
     content: str
     spend: Spend = field(default_factory=Spend)
 
 
 @dataclass(frozen=True)
-class Rewrite:
-    """What a rewriter goes by: the wording in force, how it did in some scenes, and wordings that were tried before."""
+class RewordRequest:
+    """The current wording, its results in some scenarios, and the wordings that were tried before."""
 
     guidance: Guidance
     trials: tuple[Trial, ...]
@@ -39,8 +41,9 @@ class Critic(Protocol):
 
     async def compare(
         self, scene: Scene, trigger: str, first: Sequence[Message], second: Sequence[Message]
-    ) -> Compared:
-        """Which of two replays of a scene serves the user better. It is not told which wording made which."""
+    ) -> ComparisonReply:
+        """Which of two replays of a scenario serves the user better. The critic does not know which wording made
+        which replay."""
         ...
 
-    async def reword(self, rewrite: Rewrite) -> Reworded: ...
+    async def reword(self, request: RewordRequest) -> RewordReply: ...

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Texts in, unit vectors out, row by row in the order given.
+    """Texts in, unit vectors out, row by row in the order of the texts.
 
     `name` identifies the model: vectors of different names are never compared. `embed` runs off the event
     loop, may be called concurrently, and returns float32 rows of `dimensions` with length one, all finite,
-    for any text at all: empty, of a megabyte, with lone surrogates. It raises a `ProviderError` when it
-    cannot: `ProviderRefused` (key or bill), `ProviderUnavailable` (worth trying again), or the plain one when
-    the provider's answer is no set of vectors.
+    for any text: empty, a megabyte long, with lone surrogates. On failure it raises a `ProviderError`:
+    `ProviderRefused` (key or bill), `ProviderUnavailable` (worth trying again), or the plain one when the
+    provider's answer is not a set of vectors.
 
-    A call with few texts overtakes one with many, so whoever embeds a large import in the background passes
-    it as one call, or as a few of some dozens of texts, and gives way to every query.
+    A call with few texts overtakes one with many. A background job that embeds a large import therefore passes
+    it as one call, or as a few calls of some dozens of texts, and every query goes first.
     """
 
     @property
@@ -32,4 +32,4 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> "Vectors": ...
 
     async def aclose(self) -> None:
-        """Let go of threads and connections; `embed` is not called again."""
+        """Closes threads and connections; `embed` is not called again."""

@@ -1,4 +1,4 @@
-"""Learning from a window of turns, and from what many users taught."""
+"""Learning from a window of turns, and from the playbooks of many users."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,10 +9,10 @@ from reflexio.models.learning import Kind
 
 
 class Learner(Protocol):
-    """Finds what is worth keeping. Implementations: with a language model, and without any.
+    """Extracts learnings. There are two implementations: one with a language model, one without.
 
     `name` is shown to people ("local", "openai:gpt-…") and `fingerprint` identifies the prompts or rules; both are
-    kept with everything learned. Whether evidence really stands in the window is checked above, not here.
+    stored with every learning. The caller, not the learner, checks that the evidence stands in the window.
     """
 
     @property
@@ -22,20 +22,20 @@ class Learner(Protocol):
     def fingerprint(self) -> str: ...
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
-        """Candidates of the wanted kinds, for every configured type at once. Only new turns are a source.
+        """Candidates of the requested kinds, for all configured types in one call. Only new turns are a source.
 
         Raises `ProviderRefused` (key or bill), `ProviderUnavailable` (wait), or `UnreadableAnswer` when a model's
-        answer cannot be used even after one repair.
+        answer is unusable even after one repair.
         """
         ...
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
-        """One decision for each question, in order. Only candidates that have neighbours are asked about."""
+        """One decision for each question, in order. Each question is a candidate that has neighbours."""
         ...
 
     async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
-        """One rule for everybody out of what many users taught, without what only one of them would know.
+        """One rule for all users, summarised from the playbooks of one cluster, without private details.
 
-        None when one of the known rules says it already. Raises as `extract` does.
+        None when one of the known rules states it already. Raises the errors of `extract`.
         """
         ...

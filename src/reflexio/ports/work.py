@@ -1,4 +1,4 @@
-"""Durable work: workflows made of steps. A finished step is never run, or paid for, twice."""
+"""Durable work: workflows made of steps. A finished step never runs, or costs money, a second time."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ ENDED: frozenset[State] = frozenset({"done", "failed", "cancelled"})
 
 
 class Steps(Protocol):
-    """What a workflow does its work with."""
+    """Runs the steps of one workflow."""
 
     async def __call__(self, name: str, act: Callable[[], Awaitable[Json]]) -> Json:
-        """Runs `act` once and remembers its answer; after a crash the answer is given without running it again.
+        """Runs `act` once and stores its result; after a crash the stored result is returned instead.
 
-        A step is known by its name: each name is finished at most once in a workflow (number the steps of a loop),
-        and a second use of a finished name raises ValueError. An error is raised to the workflow and not remembered,
-        so that a workflow that is tried again makes the step again. The answer is JSON, and comes back as JSON would
-        bring it back: tuples as lists, keys as strings.
+        The name identifies the step: each name can finish only once in a workflow (number the steps of a loop), and
+        a second use of a finished name raises ValueError. An error is raised to the workflow and not stored, so a
+        workflow that tries again runs the step again. The result is JSON and is returned as JSON would read it back:
+        tuples as lists, keys as strings.
         """
         ...
 
@@ -28,7 +28,7 @@ Workflow = Callable[[Steps, Json], Awaitable[Json]]
 
 @dataclass(frozen=True)
 class Job:
-    """A workflow that was asked for, under the key that makes it unique."""
+    """An enqueued workflow, under the key that makes it unique."""
 
     key: str
     name: str
@@ -38,97 +38,99 @@ class Job:
 
 
 class Work(Protocol):
-    """Runs the workflows that wiring registers; knows none by name."""
+    """Runs the workflows that the composition root registers; knows none by name."""
 
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
-        """Before `start`. Raise the version when the steps of a workflow change their meaning: a job that finished
-        steps under another version fails instead of going on with answers to other questions."""
+        """Call this before `start`. Raise the version when the steps of a workflow change their meaning: a job that
+        finished steps under another version fails instead of continuing with results that mean something else."""
         ...
 
     async def start(self) -> None:
-        """Begins to work, first on what a crash left unfinished.
+        """Starts working, first on the jobs that a crash left unfinished.
 
-        Calls that come meanwhile wait for it. Raises StorageTaken when another process does this work already.
+        Calls made meanwhile wait for the start. Raises StorageTaken when another process does this work already.
         """
         ...
 
     async def ready(self) -> None:
-        """Returns once work is done here. Raises StorageTaken while another process does it."""
+        """Returns once this process does the work. Raises StorageTaken while another process does it."""
         ...
 
     async def enqueue(self, name: str, key: str, data: Json, *, lane: str) -> Job:
-        """Asks for a workflow. The same key is the same job, whatever its state. Raises NotFound for a workflow
+        """Enqueues a workflow. The same key is the same job, whatever its state. Raises NotFound for a workflow
         that is not registered, TypeError or ValueError for data that is not JSON.
 
-        Jobs of one `lane` run one after the other in the order asked for; lanes run side by side, up to the
-        configured concurrency, and none starves.
+        Jobs of one `lane` run one after the other in the order of their enqueueing; lanes run side by side, up to
+        the configured concurrency, and none starves.
         """
         ...
 
     async def wait(self, key: str) -> Job:
-        """Returns when the job has ended, at once after it has. Raises NotFound when there is no such job, and
-        StorageUnavailable when the engine is closed first."""
+        """Returns when the job has ended, at once if it has ended already. Raises NotFound when there is no such
+        job, and StorageUnavailable when the engine is closed first."""
         ...
 
     async def get(self, key: str) -> Job | None: ...
 
     async def cancel(self, key: str) -> bool:
-        """Ends the job: its waiting callers are told now, and a step at hand is its last. False when there is
-        nothing to end. The next job of the lane still waits for that step."""
+        """Ends the job: callers of `wait` return now, and the running step is its last. False when there is nothing
+        to end. The next job of the lane still waits for that step."""
         ...
 
     async def forget(self, before: int) -> int:
-        """Forgets jobs that ended before that time and says how many; their keys may be used again."""
+        """Deletes jobs that ended before that time and returns how many; their keys may be used again."""
         ...
 
     async def close(self) -> None:
-        """Stops after the steps at hand, or in the midst of those that take longer than a second or two; what is
-        unfinished goes on at the next start."""
+        """Stops after the running steps, or during those that take longer than a second or two; unfinished jobs
+        continue at the next start."""
         ...
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a finished step said, as JSON, and the version of the workflow that it was a step of."""
+class StepResult:
+    """The result of a finished step, as JSON text, and the version of the workflow that the step belongs to."""
 
     version: int
     text: str
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A job as it was asked for, and how far it came: how often it was begun, and the answers of its steps."""
+class EnqueuedJob:
+    """A job, its lane and input, and its progress: how often it has begun, and the results of its steps by name."""
 
     job: Job
     lane: str
     data: str
     begun: int = 0
-    answers: Mapping[str, Answer] = field(default_factory=dict)
+    results: Mapping[str, StepResult] = field(default_factory=dict)
 
 
 class Journal(Protocol):
-    """What an engine must remember when its process dies. Every call returns when that is certain."""
+    """What an engine must remember when its process dies. Every write returns when it is durable."""
 
-    async def add(self, asked: Asked, now: int) -> bool:
-        """False when the key is there already."""
+    async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
+        """False when the key exists already."""
         ...
 
     async def get(self, key: str) -> Job | None: ...
 
-    async def unfinished(self) -> list[Asked]:
-        """Jobs that have not ended, in the order asked for, with their answers."""
+    async def unfinished(self) -> list[EnqueuedJob]:
+        """Jobs that have not ended, in the order of their enqueueing, with the results of their steps."""
         ...
 
     async def begin(self, key: str) -> None:
-        """The job runs, once more than before."""
+        """Marks the job as running and counts this beginning."""
         ...
 
-    async def answer(self, key: str, step: str, answer: Answer) -> None: ...
+    async def answer(self, key: str, step: str, result: StepResult) -> None:
+        """Stores the result of a finished step."""
+        ...
 
     async def end(self, job: Job, now: int) -> None:
-        """Keeps how the job ended; the answers of its steps are no longer needed."""
+        """Stores how the job ended and deletes the results of its steps."""
         ...
 
     async def forget(self, before: int, limit: int) -> int:
-        """Forgets at most `limit` jobs that ended before that time, and says how many."""
+        """Deletes at most `limit` jobs that ended before that time, and returns how many."""
         ...

@@ -1,1 +1,4 @@
-"""Models and embedders of others, behind our ports."""
+"""Models, embedders and assistants of other parties, behind our ports, each with a scripted twin.
+
+`resolve` of each kind turns a name or a configuration into an implementation. What is asked of them lives elsewhere.
+"""

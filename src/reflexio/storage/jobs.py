@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from reflexio.ports.work import ENDED, Answer, Asked, Job
+from reflexio.ports.work import ENDED, EnqueuedJob, Job, StepResult
 from reflexio.storage.schema import job_answers, jobs
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class SqlJournal:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    async def add(self, asked: Asked, now: int) -> bool:
+    async def add(self, asked: EnqueuedJob, now: int) -> bool:
         job = asked.job
         row = {"key": job.key, "name": job.name, "lane": asked.lane, "data": asked.data, "state": job.state}
 
@@ -50,20 +50,20 @@ class SqlJournal:
         row = await self._backend.read(lambda connection: connection.execute(_ONE, {"which": key}).first())
         return _job(row) if row else None
 
-    async def unfinished(self) -> list[Asked]:
-        def look(connection: Connection) -> list[Asked]:
-            answers: defaultdict[str, dict[str, Answer]] = defaultdict(dict)
+    async def unfinished(self) -> list[EnqueuedJob]:
+        def look(connection: Connection) -> list[EnqueuedJob]:
+            answers: defaultdict[str, dict[str, StepResult]] = defaultdict(dict)
             for each in connection.execute(_ANSWERS):
-                answers[each.key][each.step] = Answer(each.version, each.answer)
+                answers[each.key][each.step] = StepResult(each.version, each.answer)
             rows = connection.execute(_LEFT)
-            return [Asked(_job(row), row.lane, row.data, row.begun, answers.get(row.key, {})) for row in rows]
+            return [EnqueuedJob(_job(row), row.lane, row.data, row.begun, answers.get(row.key, {})) for row in rows]
 
         return await self._backend.read(look)
 
     async def begin(self, key: str) -> None:
         await self._backend.write(lambda connection: connection.execute(_BEGIN, {"which": key}))
 
-    async def answer(self, key: str, step: str, answer: Answer) -> None:
+    async def answer(self, key: str, step: str, answer: StepResult) -> None:
         row = {"key": key, "step": step, "version": answer.version, "answer": answer.text}
         await self._backend.write(lambda connection: connection.execute(_ANSWER, row))
 

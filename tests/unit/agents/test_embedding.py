@@ -4,7 +4,7 @@ import pytest
 
 from reflexio.agents.embedding import Embedder, embedder
 from reflexio.errors import InvalidRequest, ProviderRefused
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.contract.endpoint import endpoint
 
 

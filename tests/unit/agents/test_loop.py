@@ -26,7 +26,7 @@ from reflexio.agents import (
     reflexive,
 )
 from reflexio.agents.events import Progress, Stopped
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.unit.agents.notes import Notes, answering, itself
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reflexio.agents import Agent, InMemoryVectorStore, Reflexion, ScriptedModel, reflexion
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 
 LEARNS = ["A", "score: 0.1", "Write dates as YYYY-MM-DD.", "B", "score: 0.9"]
 

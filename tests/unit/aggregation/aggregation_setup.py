@@ -29,7 +29,7 @@ from reflexio.models.paging import Page
 from reflexio.models.status import PlaybookStatus
 from reflexio.organisations import configuration
 from reflexio.ports.storage import LearningFilter, Store
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import SqliteDatabase
 
 PARCEL, INVOICE = "Ask the neighbours about the parcel.", "Send every invoice as a file."

@@ -1,4 +1,4 @@
-"""What is special to the engine: a journal that fails, and who may work beside whom."""
+"""What is special to this engine: a journal that fails, and the process lock."""
 
 import asyncio
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from reflexio.engine import durable
 from reflexio.engine.durable import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.engine.sole import Sole
+from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import StorageFull, StorageReadOnly, StorageTaken
-from reflexio.ports.work import Answer, Asked, Job, Json, Steps
+from reflexio.ports.work import EnqueuedJob, Job, Json, StepResult, Steps
 
 
 async def one_step(steps: Steps, data: Json) -> Json:
@@ -32,13 +32,13 @@ class FullDisk(MemoryJournal):
             self.left[what] -= 1
             raise StorageFull(path="data.db")
 
-    async def add(self, asked: Asked, now: int) -> bool:
+    async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
         self._try("add")
-        return await super().add(asked, now)
+        return await super().add(enqueued, now)
 
-    async def answer(self, key: str, step: str, answer: Answer) -> None:
+    async def answer(self, key: str, step: str, result: StepResult) -> None:
         self._try("answer")
-        await super().answer(key, step, answer)
+        await super().answer(key, step, result)
 
     async def end(self, job: Job, now: int) -> None:
         self._try("end")
@@ -56,7 +56,7 @@ async def started(work: DurableWork) -> DurableWork:
     return work
 
 
-async def test_finished_work_waits_for_a_full_disk_to_be_mended() -> None:
+async def test_results_are_written_again_until_the_disk_has_room() -> None:
     journal = FullDisk(answer=2, end=9)
     work = await started(DurableWork(journal))
     await work.enqueue("one", "k", {"n": 1}, lane="l")
@@ -65,7 +65,7 @@ async def test_finished_work_waits_for_a_full_disk_to_be_mended() -> None:
     await work.close()
 
 
-async def test_an_answer_that_can_never_be_written_fails_the_job_and_says_why() -> None:
+async def test_a_result_that_cannot_be_stored_fails_the_job() -> None:
     work = await started(DurableWork(FullDisk(answer=99)))
     await work.enqueue("one", "k", {"n": 1}, lane="l")
     job = await work.wait("k")
@@ -74,7 +74,7 @@ async def test_an_answer_that_can_never_be_written_fails_the_job_and_says_why() 
     await work.close()
 
 
-async def test_what_could_not_be_written_was_not_asked_for() -> None:
+async def test_a_job_that_could_not_be_stored_is_not_enqueued() -> None:
     work = await started(DurableWork(FullDisk(add=1)))
     with pytest.raises(StorageFull):
         await work.enqueue("one", "k", {"n": 1}, lane="l")
@@ -84,9 +84,9 @@ async def test_what_could_not_be_written_was_not_asked_for() -> None:
     await work.close()
 
 
-async def test_while_another_works_nobody_waits_here_for_ever(tmp_path: Path) -> None:
-    first = await started(DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "lock")))
-    second = DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "lock", patience=0))
+async def test_calls_fail_while_another_process_holds_the_lock(tmp_path: Path) -> None:
+    first = await started(DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "lock")))
+    second = DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "lock", timeout=0))
     with pytest.raises(StorageTaken):
         await started(second)
     with pytest.raises(StorageTaken):
@@ -100,17 +100,17 @@ async def test_while_another_works_nobody_waits_here_for_ever(tmp_path: Path) ->
     await second.close()
 
 
-async def test_a_start_that_failed_lets_go_and_can_be_repeated(tmp_path: Path) -> None:
+async def test_a_failed_start_releases_the_lock_and_can_be_repeated(tmp_path: Path) -> None:
     class Unreadable(MemoryJournal):
         fails = True
 
-        async def unfinished(self) -> list[Asked]:
+        async def unfinished(self) -> list[EnqueuedJob]:
             if self.fails:
                 raise StorageFull(path="data.db")
             return await super().unfinished()
 
     journal = Unreadable()
-    work = DurableWork(journal, alone=lambda: Sole(tmp_path / "lock", patience=0))
+    work = DurableWork(journal, process_lock=lambda: ProcessLock(tmp_path / "lock", timeout=0))
     with pytest.raises(StorageFull):
         await started(work)
     journal.fails = False
@@ -120,16 +120,16 @@ async def test_a_start_that_failed_lets_go_and_can_be_repeated(tmp_path: Path) -
     await work.close()
 
 
-async def test_what_is_written_down_is_done_although_the_caller_gave_up() -> None:
+async def test_a_stored_job_runs_although_its_caller_was_cancelled() -> None:
     class Slow(MemoryJournal):
         def __init__(self) -> None:
             super().__init__()
             self.writing, self.go_on = asyncio.Event(), asyncio.Event()
 
-        async def add(self, asked: Asked, now: int) -> bool:
+        async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
             self.writing.set()
             await self.go_on.wait()
-            return await super().add(asked, now)
+            return await super().add(enqueued, now)
 
     journal = Slow()
     work = await started(DurableWork(journal))
@@ -141,22 +141,22 @@ async def test_what_is_written_down_is_done_although_the_caller_gave_up() -> Non
     await work.close()
 
 
-async def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_raises_storage_read_only(tmp_path: Path) -> None:
     with pytest.raises(StorageReadOnly):
-        await started(DurableWork(MemoryJournal(), alone=lambda: Sole(tmp_path / "none" / "lock")))
+        await started(DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "none" / "lock")))
 
 
-async def test_many_jobs_are_forgotten_in_parts() -> None:
+async def test_many_jobs_are_forgotten_in_batches() -> None:
     journal = MemoryJournal()
     for number in range(2500):
-        await journal.add(Asked(Job(str(number), "one", "queued"), "l", "{}"), 0)
+        await journal.add(EnqueuedJob(Job(str(number), "one", "queued"), "l", "{}"), 0)
         await journal.end(Job(str(number), "one", "done"), 5)
     work = DurableWork(journal)
     assert await work.forget(5) == 0
     assert await work.forget(6) == 2500
 
 
-async def test_one_caller_who_gives_up_takes_nothing_from_the_others() -> None:
+async def test_a_cancelled_wait_does_not_affect_other_waits() -> None:
     gate = asyncio.Event()
 
     async def slow(steps: Steps, data: Json) -> Json:

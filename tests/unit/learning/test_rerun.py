@@ -38,7 +38,7 @@ from reflexio.models.paging import Page
 from reflexio.models.status import Status
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, Tx
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
 from tests.builders import request, said
 

@@ -40,7 +40,7 @@ from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
 from reflexio.organisations import configuration
 from reflexio.ports.storage import LearningFilter, Store
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
 from tests.builders import turns
 

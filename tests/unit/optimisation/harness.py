@@ -29,8 +29,13 @@ from reflexio.ports.assistant import Assistant
 from reflexio.ports.chat import Chat, Messages
 from reflexio.ports.critic import Critic
 from reflexio.ports.storage import Database, Store, Tx
-from reflexio.providers.assistants.scripted import Line, ScriptedAssistant
-from reflexio.providers.chat.scripted import Said, ScriptedChat
+from reflexio.providers.scripted import (
+    AssistantAnswer,
+    ChatAnswer,
+    Line,
+    ScriptedAssistant,
+    ScriptedChat,
+)
 from reflexio.storage.sqlite import open_sqlite
 from tests import parcels
 from tests.builders import request, said
@@ -44,16 +49,16 @@ class Clock:
         return self.time
 
 
-def obedient(messages: Sequence[Message], guidance: Guidance) -> Line:
+def obedient(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
     return parcels.answer(guidance.content)
 
 
 @dataclass
 class Harness:
     database: Database
-    say: Callable[[Sequence[Message], Guidance], Line] = obedient
-    judge: Callable[[Messages], Said] = lambda asked: parcels.opinion(asked.case)
-    rewrite: Callable[[Messages], Said] = lambda asked: parcels.better(asked.case)
+    say: Callable[[Sequence[Message], Guidance], AssistantAnswer] = obedient
+    judge: Callable[[Messages], ChatAnswer] = lambda asked: parcels.opinion(asked.case)
+    rewrite: Callable[[Messages], ChatAnswer] = lambda asked: parcels.better(asked.case)
     has_model: bool = True
     clock: Clock = field(default_factory=Clock)
     memory: MemoryJournal = field(default_factory=MemoryJournal)
@@ -82,12 +87,15 @@ class Harness:
 
     def _say(self, messages: Sequence[Message], guidance: Guidance) -> Line:
         """Looks up `say` at every call, because tests replace it."""
+
+    def _say(self, messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
+        """Whatever is set at the moment."""
         return self.say(messages, guidance)
 
-    def _judge(self, asked: Messages) -> Said:
+    def _judge(self, asked: Messages) -> ChatAnswer:
         return self.judge(asked)
 
-    def _rewrite(self, asked: Messages) -> Said:
+    def _rewrite(self, asked: Messages) -> ChatAnswer:
         return self.rewrite(asked)
 
     def _assistant(self, config: PlaybookOptimizerConfig) -> Assistant:

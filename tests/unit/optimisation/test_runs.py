@@ -23,8 +23,7 @@ from reflexio.optimisation.trial import BUDGET_USED_UP
 from reflexio.optimisation.worker import ERASED
 from reflexio.ports.chat import A, Messages, Reply
 from reflexio.ports.storage import RequestFilter
-from reflexio.providers.assistants.scripted import Line
-from reflexio.providers.chat.scripted import Said, ScriptedChat
+from reflexio.providers.scripted import Line, Said, ScriptedChat
 from tests import parcels
 from tests.unit.optimisation.harness import Harness, obedient, running_harness
 

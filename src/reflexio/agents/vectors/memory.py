@@ -19,7 +19,7 @@ from reflexio.agents.vectors.filters import condition
 from reflexio.agents.vectors.intake import Vectors, taken, target
 from reflexio.agents.vectors.rows import Rows, nearest, varied
 from reflexio.errors import InvalidRequest
-from reflexio.providers.embedding.blas import use_one_thread
+from reflexio.providers.embedding.local import use_one_thread
 
 LARGE = 20_000
 """Chunks from which a search leaves the event loop; below, the hop to a thread costs more than the search."""

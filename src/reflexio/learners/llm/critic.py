@@ -6,7 +6,7 @@ from reflexio.learners.llm import judging, rewording
 from reflexio.learners.llm.prompt import prompt
 from reflexio.models.rollout import Message, Scene
 from reflexio.ports.chat import Chat, Messages
-from reflexio.ports.critic import Compared, Reworded, Rewrite
+from reflexio.ports.critic import ComparisonReply, RewordReply, RewordRequest
 
 
 class LlmCritic:
@@ -22,11 +22,11 @@ class LlmCritic:
 
     async def compare(
         self, scene: Scene, trigger: str, first: Sequence[Message], second: Sequence[Message]
-    ) -> Compared:
+    ) -> ComparisonReply:
         asked = Messages(prompt("judge"), judging.question(scene, trigger, first, second))
         reply = await self._judge.ask(asked, judging.Opinion)
-        return Compared(judging.comparison(reply.answer), reply.spend)
+        return ComparisonReply(judging.comparison(reply.answer), reply.spend)
 
-    async def reword(self, rewrite: Rewrite) -> Reworded:
+    async def reword(self, rewrite: RewordRequest) -> RewordReply:
         reply = await self._writer.ask(Messages(prompt("reword"), rewording.question(rewrite)), rewording.Wording)
-        return Reworded(reply.answer.content, reply.spend)
+        return RewordReply(reply.answer.content, reply.spend)

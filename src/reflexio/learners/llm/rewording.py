@@ -9,7 +9,7 @@ from reflexio.learners.llm.fence import Block, cut, fenced
 from reflexio.learners.llm.judging import conversation
 from reflexio.learners.llm.shapes import Words
 from reflexio.models.rollout import Feedback, Trial
-from reflexio.ports.critic import Rewrite
+from reflexio.ports.critic import RewordRequest
 
 LONGEST = 8_000
 MOST_TRIED = 6
@@ -33,7 +33,7 @@ class Wording(BaseModel):
     reason: Words = ""
 
 
-def question(rewrite: Rewrite) -> str:
+def question(rewrite: RewordRequest) -> str:
     guidance = rewrite.guidance
     return fenced(
         [

@@ -1,1 +1,4 @@
-"""Chat models by name: any that pydantic-ai speaks to, and a scripted twin."""
+"""Chat models of providers, through pydantic-ai.
+
+`resolve` is cheap to import. The other modules import pydantic-ai: import them late. Prompts live in `learners`.
+"""

@@ -1,4 +1,4 @@
-"""Who must act when a call fails: pydantic-ai's errors become ours."""
+"""Turns pydantic-ai's errors into ours, which say who must act when a call fails."""
 
 import json
 
@@ -17,23 +17,26 @@ from pydantic_ai.exceptions import (
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.models.learned import Spend
-from reflexio.providers.chat.resolve import Address
-from reflexio.providers.refusal import is_out_of_credit
+from reflexio.providers.billing import is_out_of_credit
+from reflexio.providers.chat.resolve import ModelAddress
 
-MOST_CHARACTERS = 300
-SHORTEST_KEY = 8  # shorter ones are placeholders, and parts of words
-# Gemini words a limit per minute and an empty account alike; a limit per minute is far more common.
+MAX_CHARACTERS = 300
+MIN_KEY_CHARACTERS = 8  # shorter ones are placeholders, and parts of words
+# Gemini reports a limit per minute and an empty account alike; a limit per minute is far more common.
 GOOGLE_LIMIT = "RESOURCE_EXHAUSTED"
 
 
-# What a call may raise. Some clients let errors of the connection through; a picture that pydantic-ai has to fetch
-# for the provider may not be found, or not be one.
+# What a call may raise. Some clients let errors of the connection through; an image that pydantic-ai has to fetch
+# for the provider may be missing, or may not be an image.
 FAILURES = (AgentRunError, UserError, UnreadableAnswer, httpx2.HTTPError, ValueError)
 
 
-def failure(error: Exception, address: Address, spend: Spend) -> ProviderError:
+def failure(error: Exception, address: ModelAddress, spend: Spend) -> ProviderError:
     """The error to raise instead, with the provider's own words and without the key."""
-    detail = f"{address.name}: {_words(error, address.api_key)}"
+    words = " ".join(_describe(error).split())
+    if len(address.api_key) >= MIN_KEY_CHARACTERS:
+        words = words.replace(address.api_key, "…")
+    detail = f"{address.name}: {words[:MAX_CHARACTERS]}"
     if _is_too_long(error):
         return UnreadableAnswer(detail, spend=spend)
     match error:
@@ -53,8 +56,8 @@ def failure(error: Exception, address: Address, spend: Spend) -> ProviderError:
             return UnreadableAnswer(detail, spend=spend)
 
 
-def is_about_pictures(error: Exception) -> bool:
-    """Whether a request may pass without its pictures: neither key, bill, model nor length is the matter."""
+def is_about_images(error: Exception) -> bool:
+    """Whether the request may succeed without its images: key, bill, model and length are not the problem."""
     match error:
         case ModelAuthenticationError() | ModelNotFoundError() | ModelContextWindowExceededError():
             return False
@@ -71,7 +74,7 @@ def _is_billing(error: ModelAPIError) -> bool:
 
 
 def _is_too_long(error: BaseException | None) -> bool:
-    """The bound on the length of an answer is raised under the provider's client, which wraps it."""
+    """The limit on the length of an answer raises inside the provider's client, which wraps the error."""
     while error is not None:
         if isinstance(error, UnreadableAnswer):
             return True
@@ -83,29 +86,18 @@ def _body(error: ModelAPIError) -> str:
     return error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
 
 
-def _words(error: Exception, api_key: str) -> str:
-    words = " ".join(_said(error).split())
-    return (words.replace(api_key, "…") if len(api_key) >= SHORTEST_KEY else words)[:MOST_CHARACTERS]
-
-
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     match error:
+        # OpenAI's message stands at the top of the body, Anthropic's and Google's one level deeper.
+        case ModelHTTPError(
+            body={"message": str(message)} | {"error": {"message": str(message)}} | {"error": str(message)}
+        ):
+            return f"HTTP {error.status_code} {message}"
         case ModelHTTPError():
-            return f"HTTP {error.status_code} {_message(error)}"
+            return f"HTTP {error.status_code} {'' if error.body is None else _body(error)}"
         case AgentRunError():
             return error.message
         case UnreadableAnswer():
             return error.detail
         case _:
             return f"{type(error).__name__} {error}"
-
-
-def _message(error: ModelHTTPError) -> str:
-    """The sentence in the body: OpenAI's stands at the top, Anthropic's and Google's one level deeper."""
-    match error.body:
-        case {"message": str(message)} | {"error": {"message": str(message)}} | {"error": str(message)}:
-            return message
-        case None:
-            return ""
-        case _:
-            return _body(error)

@@ -1,35 +1,39 @@
-"""From the name of a model to the model. Imports nothing heavy: pydantic-ai is loaded by the first question."""
+"""From the name of a model to the model. Imports nothing heavy: the first question loads pydantic-ai."""
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from reflexio.errors import InvalidRequest, ProviderRefused
-from reflexio.ports.chat import Chat
+from reflexio.ports.chat import A, Chat, Messages, Reply
+
+if TYPE_CHECKING:
+    from reflexio.providers.chat.session import ChatSession
 
 TIMEOUT_SECONDS = 120.0
 
-Protocol = Literal["openai", "anthropic", "google"]
+WireProtocol = Literal["openai", "anthropic", "google"]
 
 
 @dataclass(frozen=True)
-class Key:
-    """What opens a provider: its key, and where it answers if not at its usual address."""
+class ProviderCredentials:
+    """The API key of a provider, and its base URL if that is not the usual one."""
 
     api_key: str = field(default="", repr=False)
     base_url: str = ""
 
 
-Keys = Mapping[str, Key]
-"""Keys by provider: "openai", "anthropic", "google" … as in `PROVIDERS`."""
+Keys = Mapping[str, ProviderCredentials]
+"""Credentials by provider: "openai", "anthropic", "google" … as in `PROVIDERS`."""
 
 
 @dataclass(frozen=True)
 class Provider:
-    """How a provider is spoken to. One without an address of its own needs a base URL."""
+    """The protocol of a provider, its usual base URL, and the environment variable that holds its key."""
 
-    protocol: Protocol
+    protocol: WireProtocol
     base_url: str = ""
     variable: str = ""
 
@@ -52,12 +56,12 @@ OTHER_NAMES = {"gemini": "google", "google-gla": "google", "claude": "anthropic"
 
 
 @dataclass(frozen=True)
-class Address:
-    """A model at a provider, with all that is needed to speak to it."""
+class ModelAddress:
+    """A model at a provider, with everything that is needed to call it."""
 
     provider: str
     model: str
-    protocol: Protocol
+    protocol: WireProtocol
     base_url: str
     api_key: str = field(default="", repr=False)
     timeout: float = TIMEOUT_SECONDS
@@ -67,43 +71,61 @@ class Address:
         return f"{self.provider}:{self.model}"
 
 
+def address(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> ModelAddress:
+    """The address of the model called `provider:model` or `provider/model`; `timeout` is for one call, in seconds."""
+    spelling, _, model = re.sub("[:/]", "\0", name.strip(), count=1).partition("\0")
+    provider = OTHER_NAMES.get(spelling.lower(), spelling.lower())
+    known = PROVIDERS.get(provider)
+    if known is None or not model:
+        names = ", ".join(map(repr, PROVIDERS))
+        raise InvalidRequest(f"There is no model {name!r}; write 'openai:<model>', or another of {names}.")
+    credentials = keys.get(provider) or keys.get(spelling.lower()) or ProviderCredentials()
+    base_url = credentials.base_url or known.base_url
+    if not base_url.startswith(("http://", "https://")):
+        raise InvalidRequest(f"The base URL {base_url!r} of {name!r} does not begin with http:// or https://.")
+    # Private servers with OpenAI's protocol often need no key; those with Anthropic's and Google's always do.
+    is_private = bool(credentials.base_url) and known.protocol == "openai"
+    if known.variable and not (credentials.api_key or is_private):
+        raise ProviderRefused(f"{name!r} needs a key: set {known.variable}.", reason="auth")
+    return ModelAddress(provider, model, known.protocol, base_url, credentials.api_key, timeout)
+
+
+class PydanticChat:
+    """Asks the model at `address` through pydantic-ai. Used from one event loop, and closed there.
+
+    pydantic-ai takes one to two seconds to import. The first question imports it, in a thread, so that a server
+    starts at once and keeps answering.
+    """
+
+    def __init__(self, address: ModelAddress) -> None:
+        self.name = address.name
+        self._address = address
+        self._opening = asyncio.Lock()
+        self._session: ChatSession | None = None
+
+    async def ask(self, messages: Messages, schema: type[A]) -> Reply[A]:
+        async with self._opening:
+            if self._session is None:
+                self._session = await asyncio.to_thread(_open_session, self._address)
+        return await self._session.ask(messages, schema)
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.aclose()
+
+
+def _open_session(address: ModelAddress) -> "ChatSession":
+    from reflexio.providers.chat.session import ChatSession
+
+    return ChatSession(address)
+
+
 def resolve(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> Chat:
     """The model called `provider:model` or `provider/model`; `timeout` is for one call, in seconds.
 
-    >>> resolve("openai:gpt-5-mini", keys={"openai": Key("sk-…")}).name
+    >>> resolve("openai:gpt-5-mini", keys={"openai": ProviderCredentials("sk-…")}).name
     'openai:gpt-5-mini'
-    >>> resolve("openai/qwen3:8b", keys={"openai": Key(base_url="http://127.0.0.1:8000/v1")}).name
+    >>> resolve("openai/qwen3:8b", keys={"openai": ProviderCredentials(base_url="http://127.0.0.1:8000/v1")}).name
     'openai:qwen3:8b'
     """
-    from reflexio.providers.chat.model import PydanticChat
-
     return PydanticChat(address(name, keys=keys, timeout=timeout))
-
-
-def address(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> Address:
-    spelled, model = _parts(name)
-    provider = OTHER_NAMES.get(spelled, spelled)
-    known = PROVIDERS.get(provider)
-    if known is None or not model:
-        raise InvalidRequest(f"There is no model {name!r}; write 'openai:<model>', or another of {_providers()}.")
-    key = keys.get(provider) or keys.get(spelled) or Key()
-    base_url = key.base_url or known.base_url
-    if not base_url.startswith(("http://", "https://")):
-        raise InvalidRequest(f"The base URL {base_url!r} of {name!r} does not begin with http:// or https://.")
-    if known.variable and not (key.api_key or _is_local(known, key)):
-        raise ProviderRefused(f"{name!r} needs a key: set {known.variable}.", reason="auth")
-    return Address(provider, model, known.protocol, base_url, key.api_key, timeout)
-
-
-def _parts(name: str) -> tuple[str, str]:
-    provider, _, model = re.sub("[:/]", "\0", name.strip(), count=1).partition("\0")
-    return provider.lower(), model
-
-
-def _providers() -> str:
-    return ", ".join(repr(each) for each in PROVIDERS)
-
-
-def _is_local(known: Provider, key: Key) -> bool:
-    """Servers of one's own often take any caller; those of Anthropic's and Google's protocols never do."""
-    return bool(key.base_url) and known.protocol == "openai"

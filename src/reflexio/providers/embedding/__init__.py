@@ -1,1 +1,4 @@
-"""Embedders behind one port: one that ships in the package, OpenAI-compatible endpoints, a scripted twin."""
+"""Embedders behind one port: a model that ships in the package, and OpenAI-compatible endpoints.
+
+`resolve` is cheap to import and loads only the named embedder. Which texts are embedded, and when, is decided above.
+"""

@@ -19,8 +19,8 @@ Floats = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]  # as scripts/pack_minilm.py names them: int8 weights, float32 the rest
 
 
-class Norm(NamedTuple):
-    """Layer normalisation."""
+class LayerNorm(NamedTuple):
+    """Layer normalisation, in place."""
 
     gain: Floats
     bias: Floats
@@ -34,9 +34,9 @@ class Norm(NamedTuple):
 
 
 class Dense(NamedTuple):
-    """A linear layer, its weight cut into panels of `WIDTH` inputs by `PANEL` outputs.
+    """A linear layer. Its weight is cut into panels of `WIDTH` inputs by `PANEL` outputs.
 
-    The few tokens of a query times one panel is a product so small that OpenBLAS does not repack the weights:
+    The product of a query's few tokens and one panel is so small that OpenBLAS does not repack the weights:
     a query takes two thirds of the time of whole products, and batches lose nothing.
     """
 
@@ -44,9 +44,9 @@ class Dense(NamedTuple):
     bias: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        y = _times(x[:, :WIDTH], self.panels[0])
+        y = _multiply_panels(x[:, :WIDTH], self.panels[0])
         for number in range(1, len(self.panels)):
-            y += _times(x[:, number * WIDTH : (number + 1) * WIDTH], self.panels[number])
+            y += _multiply_panels(x[:, number * WIDTH : (number + 1) * WIDTH], self.panels[number])
         y += self.bias
         return y
 
@@ -54,25 +54,25 @@ class Dense(NamedTuple):
 class Layer(NamedTuple):
     """One transformer layer: attention over the tokens of each text, then a wide hidden layer."""
 
-    attend: Dense
-    gather: Dense
-    gathered: Norm
-    widen: Dense
-    narrow: Dense
-    narrowed: Norm
+    attention_in: Dense
+    attention_out: Dense
+    attention_norm: LayerNorm
+    hidden: Dense
+    output: Dense
+    output_norm: LayerNorm
 
     def __call__(self, x: Floats, mask: Floats) -> Floats:
-        x = self.gathered(x + self.gather(self._attention(x, mask)))
-        return self.narrowed(x + self.narrow(_gelu(self.widen(x))))
+        x = self.attention_norm(x + self.attention_out(self._attention(x, mask)))
+        return self.output_norm(x + self.output(_gelu(self.hidden(x))))
 
     def _attention(self, x: Floats, mask: Floats) -> Floats:
         count, length = mask.shape[0], mask.shape[-1]
-        heads = self.attend(x).reshape(count, length, 3, HEADS, WIDTH // HEADS).transpose(2, 0, 3, 1, 4)
-        query, key, value = heads
+        heads = self.attention_in(x).reshape(count, length, 3, HEADS, WIDTH // HEADS)
+        query, key, value = heads.transpose(2, 0, 3, 1, 4)
         scores = (query * np.float32((WIDTH / HEADS) ** -0.5)) @ key.swapaxes(-1, -2)
         scores += mask
-        gathered: Floats = _softmax(scores) @ value
-        return gathered.swapaxes(1, 2).reshape(count * length, WIDTH)
+        attended: Floats = _softmax(scores) @ value
+        return attended.swapaxes(1, 2).reshape(count * length, WIDTH)
 
 
 class MiniLM:
@@ -81,9 +81,9 @@ class MiniLM:
     def __init__(self, arrays: Arrays) -> None:
         self._words, self._scale = arrays["words"], arrays["words.scale"]
         self._positions = arrays["positions"]
-        self._norm = Norm(arrays["norm.gain"], arrays["norm.bias"])
-        room = _room(arrays)
-        self._layers = [_layer(arrays, str(number), room) for number in range(LAYERS)]
+        self._norm = LayerNorm(arrays["norm.gain"], arrays["norm.bias"])
+        buffers = _weight_buffers(arrays)
+        self._layers = [_layer(arrays, str(number), buffers) for number in range(LAYERS)]
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -91,11 +91,11 @@ class MiniLM:
             return cls(dict(arrays))
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Floats:
-        """One row for each list of ids; shorter lists are padded and masked, so keep their lengths alike."""
+        """One row for each list of ids. Shorter lists are padded and masked, so pass lists of similar length."""
         lengths = np.array([len(ids) for ids in batch])
         present = np.arange(lengths.max()) < lengths[:, None]
         ids: NDArray[np.int64] = np.zeros(present.shape, np.int64)
-        ids[present] = np.concatenate([np.asarray(one) for one in batch])
+        ids[present] = np.concatenate([np.asarray(row) for row in batch])
         mask = np.where(present, np.float32(0), MASKED)[:, None, None, :]
         x = self._norm((self._words[ids] * self._scale[ids] + self._positions[: ids.shape[1]]).reshape(-1, WIDTH))
         for layer in self._layers:
@@ -105,31 +105,31 @@ class MiniLM:
         return pooled
 
 
-def _room(arrays: Arrays) -> dict[str, Floats]:
-    """Places for the unpacked weights, in one piece: a query reads all of it, and numpy asks for huge pages only for
-    large pieces. A query takes 8 % less time so."""
+def _weight_buffers(arrays: Arrays) -> dict[str, Floats]:
+    """Buffers for the unpacked weights, in one allocation: a query reads all of it, and numpy asks for huge pages only
+    for large allocations. A query takes 8 % less time that way."""
     sizes = {name: weight.size for name, weight in arrays.items() if name.endswith(".weight")}
     ends = np.cumsum(list(sizes.values()))
     return dict(zip(sizes, np.split(np.empty(ends[-1], np.float32), ends[:-1]), strict=True))
 
 
-def _layer(arrays: Arrays, number: str, room: Mapping[str, Floats]) -> Layer:
+def _layer(arrays: Arrays, number: str, buffers: Mapping[str, Floats]) -> Layer:
     def dense(name: str) -> Dense:
         key = f"{number}.{name}.weight"
         packed, scale = arrays[key], arrays[f"{key}.scale"]
         weight = (packed.reshape(*scale.shape, -1) * scale[:, :, None]).reshape(packed.shape)
         panels = weight.reshape(len(weight) // PANEL, PANEL, -1, WIDTH).transpose(2, 0, 3, 1)
-        placed = room[key].reshape(panels.shape)
-        placed[...] = panels
-        return Dense(placed, arrays[f"{number}.{name}.bias"])
+        buffer = buffers[key].reshape(panels.shape)
+        buffer[...] = panels
+        return Dense(buffer, arrays[f"{number}.{name}.bias"])
 
-    def norm(name: str) -> Norm:
-        return Norm(arrays[f"{number}.{name}.norm.gain"], arrays[f"{number}.{name}.norm.bias"])
+    def norm(name: str) -> LayerNorm:
+        return LayerNorm(arrays[f"{number}.{name}.norm.gain"], arrays[f"{number}.{name}.norm.bias"])
 
     return Layer(dense("attend"), dense("gather"), norm("gather"), dense("widen"), dense("narrow"), norm("narrow"))
 
 
-def _times(x: Floats, panels: Floats) -> Floats:
+def _multiply_panels(x: Floats, panels: Floats) -> Floats:
     y = np.empty((len(x), len(panels) * PANEL), np.float32)
     np.matmul(x, panels, out=y.reshape(len(x), len(panels), PANEL).swapaxes(0, 1))
     return y
@@ -143,7 +143,7 @@ def _softmax(scores: Floats) -> Floats:
 
 
 def _gelu(x: Floats) -> Floats:
-    """The Gaussian error linear unit, by a fit of tanh that is within 3e-5 of it everywhere."""
+    """The Gaussian error linear unit, approximated by tanh to within 3e-5 everywhere."""
     square = np.minimum(x * x, np.float32(40))
     inner: Floats = square * np.float32(-3.51519453e-04)
     inner += np.float32(3.70056565e-02)

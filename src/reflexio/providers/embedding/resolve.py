@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from reflexio.providers.embedding.openai import EmbeddingModel
 
 LOCAL = {"local", "local:all-MiniLM-L6-v2", "local/all-MiniLM-L6-v2"}
-# What each model gives of itself; for any other the name says it: `openai:my-model@768`.
+# The native length of each model's vectors; for any other model the name states it: `openai:my-model@768`.
 DIMENSIONS = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -50,12 +50,12 @@ def _openai_model(name: str) -> "EmbeddingModel":
     from reflexio.providers.embedding.openai import EmbeddingModel
 
     model, _, stated = name.removeprefix("openai:").removeprefix("openai/").partition("@")
-    own = DIMENSIONS.get(model)
+    native = DIMENSIONS.get(model)
     if not model or (stated and not (stated.isascii() and stated.isdigit() and int(stated))):
-        raise InvalidRequest(f"The embedder {name!r} cannot be read; write 'openai:<model>' or 'openai:<model>@768'.")
-    if not stated and own is None:
+        raise InvalidRequest(f"The embedder {name!r} is not valid; write 'openai:<model>' or 'openai:<model>@768'.")
+    if not stated and native is None:
         raise InvalidRequest(f"How long are the vectors of {model!r}? Add it to the name, as in '{name}@768'.")
-    if own is not None and stated and int(stated) != own and model not in SHORTENABLE:
-        raise InvalidRequest(f"The vectors of {model!r} have {own} numbers, not {stated}.")
-    dimensions = int(stated) if stated else own or 0
-    return EmbeddingModel(model, dimensions, shortened=own is not None and dimensions != own, stated=own is None)
+    if native is not None and stated and int(stated) != native and model not in SHORTENABLE:
+        raise InvalidRequest(f"The vectors of {model!r} have {native} numbers, not {stated}.")
+    dimensions = int(stated) if stated else native or 0
+    return EmbeddingModel(model, dimensions, shortened=native not in (None, dimensions), stated=native is None)

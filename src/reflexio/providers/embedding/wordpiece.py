@@ -1,8 +1,8 @@
 """Text to the token ids of an uncased BERT model: clean, lower-case, strip accents, split, look up.
 
-The ids are those of the reference tokeniser, with two differences on purpose: a special token written out in
-a text ("[SEP]") is ordinary text, so that nobody's words steer the model, and only the first
-`READ_CHARACTERS` are read, so that a text of a megabyte costs no more than a long one.
+The ids are those of the reference tokeniser, with two intended differences: a special token written out in a text
+("[SEP]") is ordinary text, so that no text can steer the model, and only the first `READ_CHARACTERS` are read, so that
+a text of a megabyte costs no more than a long one.
 """
 
 import re
@@ -11,27 +11,22 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 READ_CHARACTERS = 32_768  # 254 pieces of at most 100 characters and a space each fit
-LONGEST_WORD = 100  # longer ones are unknown, as in the reference
-LONGEST_REMEMBERED = 64
-REMEMBERED = 32_768
+MAX_WORD_CHARACTERS = 100  # longer ones are unknown, as in the reference
+MAX_CACHED_CHARACTERS = 64
+CACHE_SIZE = 32_768
 
-# Python takes these control characters for white space; the model's cleaning drops them.
+# Python treats these control characters as white space; the reference drops them.
 _FALSE_SPACES = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _CHUNK = re.compile(r"\S+")
 # Unassigned characters stay and become unknown words, so that a newer Unicode table changes nothing here.
 _DROPPED = {"Cc", "Cf", "Co", "Cs"}
-_IDEOGRAPHS = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
+_IDEOGRAPH = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 
 
 class WordPiece:
-    """Greedy longest-match tokeniser over a vocabulary, with the commonest words remembered.
+    """Greedy longest-match tokeniser over a vocabulary, with a cache of recent words.
 
     >>> WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "play", "##ing"], max_tokens=8).ids("Playing")
     [2, 4, 5, 3]
@@ -42,47 +37,44 @@ class WordPiece:
         self._unknown = self._id["[UNK]"]
         self._first, self._last = self._id["[CLS]"], self._id["[SEP]"]
         self._room = max_tokens - 2
-        self._remembered = lru_cache(maxsize=REMEMBERED)(self._pieces)
+        self._cached_ids = lru_cache(maxsize=CACHE_SIZE)(self._chunk_ids)
 
     def ids(self, text: str) -> list[int]:
         """Token ids with the markers at both ends, at most `max_tokens`."""
-        found: list[int] = []
+        ids: list[int] = []
         for chunk in _CHUNK.finditer(_FALSE_SPACES.sub("", text[:READ_CHARACTERS])):
-            look_up = self._remembered if chunk.end() - chunk.start() <= LONGEST_REMEMBERED else self._pieces
-            found += look_up(chunk.group())
-            if len(found) >= self._room:
+            look_up = self._cached_ids if chunk.end() - chunk.start() <= MAX_CACHED_CHARACTERS else self._chunk_ids
+            ids += look_up(chunk.group())
+            if len(ids) >= self._room:
                 break
-        return [self._first, *found[: self._room], self._last]
+        return [self._first, *ids[: self._room], self._last]
 
-    def _pieces(self, chunk: str) -> tuple[int, ...]:
-        return tuple(piece for word in words(chunk) for piece in self._split(word))
+    def _chunk_ids(self, chunk: str) -> tuple[int, ...]:
+        return tuple(number for word in words(chunk) for number in self._word_ids(word))
 
-    def _split(self, word: str) -> list[int]:
-        if len(word) > LONGEST_WORD:
+    def _word_ids(self, word: str) -> list[int]:
+        if len(word) > MAX_WORD_CHARACTERS:
             return [self._unknown]
-        pieces: list[int] = []
+        ids: list[int] = []
         start = 0
         while start < len(word):
-            end = self._longest(word, start)
-            if end == start:
+            for end in range(len(word), start, -1):
+                piece = f"##{word[start:end]}" if start else word[:end]
+                if piece in self._id:
+                    break
+            else:
                 return [self._unknown]
-            pieces.append(self._id[_piece(word, start, end)])
+            ids.append(self._id[piece])
             start = end
-        return pieces
-
-    def _longest(self, word: str, start: int) -> int:
-        for end in range(len(word), start, -1):
-            if _piece(word, start, end) in self._id:
-                return end
-        return start
+        return ids
 
 
 def words(text: str) -> Iterator[str]:
-    """Normalised words of a text; every punctuation mark and ideograph is a word of its own."""
+    """Normalised words of a text; every punctuation mark and ideograph is a separate word."""
     if not text.isascii():
-        text = _without_accents(_cleaned(text))
+        text = _strip_accents(_clean(text))
     elif not text.isprintable():
-        text = _cleaned(text)
+        text = _clean(text)
     word = ""
     for character in text.lower():
         if character.isalnum() and not _is_ideograph(character):
@@ -99,18 +91,15 @@ def words(text: str) -> Iterator[str]:
         yield word
 
 
-def _cleaned(text: str) -> str:
-    return "".join(character for character in text if not _is_dropped(character))
+def _clean(text: str) -> str:
+    kept = (character for character in text if unicodedata.category(character) not in _DROPPED)
+    return "".join(kept).replace("\ufffd", "")
 
 
-def _without_accents(text: str) -> str:
+def _strip_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFD", text)
     bare = "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
     return bare.replace("Σ", "σ")  # lower() would write a final sigma, the reference does not
-
-
-def _is_dropped(character: str) -> bool:
-    return character == "\ufffd" or unicodedata.category(character) in _DROPPED
 
 
 def _stands_alone(character: str) -> bool:
@@ -120,8 +109,4 @@ def _stands_alone(character: str) -> bool:
 
 
 def _is_ideograph(character: str) -> bool:
-    return character >= "\u3400" and any(low <= ord(character) <= high for low, high in _IDEOGRAPHS)
-
-
-def _piece(word: str, start: int, end: int) -> str:
-    return f"##{word[start:end]}" if start else word[start:end]
+    return character >= "\u3400" and _IDEOGRAPH.match(character) is not None

@@ -6,7 +6,7 @@ from reflexio.agents import Agent, InMemoryVectorStore, Lesson, MemoryLessons, R
 from reflexio.agents.lessons.vectors import VectorStoreLessons
 from reflexio.agents.stores import Chunk
 from reflexio.errors import InvalidRequest
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 
 
 async def test_the_metadata_that_others_expect_is_kept() -> None:

@@ -13,7 +13,7 @@ from reflexio.agents.stores import Chunk
 from reflexio.agents.vectors import memory, rows
 from reflexio.agents.vectors.memory import InMemoryVectorStore
 from reflexio.errors import InvalidRequest
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 
 
 async def test_texts_become_a_store() -> None:

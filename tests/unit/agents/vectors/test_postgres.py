@@ -6,7 +6,7 @@ from reflexio.agents.stores import Chunk
 from reflexio.agents.vectors import postgres as module
 from reflexio.agents.vectors.postgres import PostgresVectorStore
 from reflexio.errors import InvalidRequest, StorageUnavailable
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.builders import name
 
 pytestmark = pytest.mark.xdist_group("postgres")

@@ -16,8 +16,8 @@ from reflexio.models.config import Config
 from reflexio.models.learned import ToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.chat import Messages
-from reflexio.providers.chat.resolve import Key, resolve
-from reflexio.providers.chat.scripted import ScriptedChat
+from reflexio.providers.chat.resolve import ProviderCredentials, resolve
+from reflexio.providers.scripted import ScriptedChat
 from tests.scripted_model import scripted_model
 from tests.unit.learners.llm.windows import BOTH, three_types, window
 
@@ -203,7 +203,7 @@ async def test_pictures_are_handed_over_and_named_in_the_text() -> None:
 
 async def test_ten_turns_and_three_types_cost_far_less_than_four_thousand_tokens() -> None:
     with scripted_model() as model:
-        chat = resolve("openai:loopback", keys={"openai": Key("key", model.url)})
+        chat = resolve("openai:loopback", keys={"openai": ProviderCredentials("key", model.url)})
         await LlmLearner(chat).extract(ORDER, three_types(), BOTH)
         await chat.aclose()
     [request] = model.requests

@@ -5,7 +5,7 @@ import pytest
 from reflexio.learners.llm.learner import LlmLearner
 from reflexio.models.config import Config
 from reflexio.models.learned import Consolidation, Decision, Neighbourhood
-from reflexio.providers.chat.scripted import ScriptedChat
+from reflexio.providers.scripted import ScriptedChat
 from tests.unit.learners.llm.windows import near, playbook, profile
 
 TEA = near(profile("The user drinks green tea."), (51, "The user drinks tea."), (52, "The user drinks coffee."))

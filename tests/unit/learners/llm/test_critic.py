@@ -10,8 +10,8 @@ from reflexio.learners.llm.critic import LlmCritic
 from reflexio.learners.llm.judging import Opinion
 from reflexio.learners.llm.rewording import LONGEST, Wording
 from reflexio.models.rollout import Feedback, Guidance, Judgement, Message, Rollout, Scene, Trial
-from reflexio.ports.critic import Rewrite
-from reflexio.providers.chat.scripted import ScriptedChat
+from reflexio.ports.critic import RewordRequest
+from reflexio.providers.scripted import ScriptedChat
 
 SCRIPT = (Message("user", "Where is it?"), Message("user", "Well?"))
 SCENE = Scene("s", "ann", 1, (1,), (Message("assistant", "Hello."),), SCRIPT, (1, 2), "Ask the neighbours.")
@@ -84,7 +84,7 @@ def trial(content: str, answer: str, **more: Any) -> Trial:
 
 async def test_a_rewriter_reads_the_wording_what_came_of_it_and_what_was_tried() -> None:
     writer, chat = critic({"content": "  Ask the neighbours at once. ", "reason": "clearer"})
-    rewrite = Rewrite(
+    rewrite = RewordRequest(
         Guidance(1, "Look.", "A parcel is missing"), (trial("Look.", "I look."),), (trial("Wait.", "I wait."),)
     )
     made = await writer.reword(rewrite)
@@ -103,7 +103,7 @@ async def test_a_rewriter_reads_the_wording_what_came_of_it_and_what_was_tried()
 
 async def test_a_replay_that_failed_is_told_as_such() -> None:
     writer, chat = critic({"content": "x"})
-    await writer.reword(Rewrite(Guidance(1, "Look."), (trial("Look.", "I look.", error="HTTP 500"),)))
+    await writer.reword(RewordRequest(Guidance(1, "Look."), (trial("Look.", "I look.", error="HTTP 500"),)))
     assert "replay 1 failed\nHTTP 500" in chat.asked[0].case
     assert "I look." not in chat.asked[0].case
 

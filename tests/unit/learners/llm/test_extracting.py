@@ -8,13 +8,13 @@ from reflexio.models.config import Config
 from reflexio.models.learned import Candidate, Extraction, Quote, Turn
 from reflexio.models.learning import Kind
 from reflexio.models.status import ProfileTimeToLive
-from reflexio.providers.chat.scripted import Line, ScriptedChat
+from reflexio.providers.scripted import ChatLine, ScriptedChat
 from tests.unit.learners.llm.windows import BOTH, quote, three_types, window
 
 TALK = window("I drink green tea.", "Black tea is on its way.", "No, always green, please.")
 
 
-async def extract(*lines: Line, config: Config | None = None, kinds: frozenset[Kind] = BOTH) -> Extraction:
+async def extract(*lines: ChatLine, config: Config | None = None, kinds: frozenset[Kind] = BOTH) -> Extraction:
     return await LlmLearner(ScriptedChat(lines)).extract(TALK, config or Config(), kinds)
 
 

@@ -10,7 +10,7 @@ from reflexio.learners.llm.learner import LlmLearner
 from reflexio.models.config import Config
 from reflexio.models.learned import Gathered, Rule
 from reflexio.models.learning import Kind, Learning
-from reflexio.providers.chat.scripted import ScriptedChat
+from reflexio.providers.scripted import ScriptedChat
 
 RULE = {"trigger": "A parcel is missing", "content": "Ask the neighbours.", "rationale": "Many say so."}
 

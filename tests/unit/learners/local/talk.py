@@ -7,7 +7,7 @@ from reflexio.models.config import Config
 from reflexio.models.learned import Candidate, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 
 BOTH = frozenset((Kind.PROFILE, Kind.USER_PLAYBOOK))
 

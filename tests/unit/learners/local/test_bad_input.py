@@ -9,7 +9,7 @@ from reflexio.models.config import Config
 from reflexio.models.learned import ToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.learner import Learner
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.unit.learners.local.talk import assert_grounded, learned, talk
 
 REPEATED = [

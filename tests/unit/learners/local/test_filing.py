@@ -3,7 +3,7 @@
 from reflexio.models.config import Config
 from reflexio.models.learning import Kind
 from reflexio.providers.embedding.local import LocalEmbedder
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 from tests.unit.learners.local.talk import learned, talk
 
 SHOP = Config.model_validate(

@@ -60,5 +60,5 @@ def test_a_local_server_needs_no_key_but_a_whole_url() -> None:
 
 def test_naming_an_embedder_imports_neither_numpy_nor_httpx() -> None:
     code = "import sys, reflexio.providers.embedding.resolve; print({'numpy', 'httpx'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert found.stdout.strip() == "set()"
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert process.stdout.strip() == "set()"

@@ -45,7 +45,7 @@ async def test_without_a_key_none_is_sent() -> None:
     assert "authorization" not in served.headers[0]
 
 
-async def test_shorter_vectors_are_asked_for_only_when_wanted() -> None:
+async def test_shorter_vectors_are_requested_only_when_configured() -> None:
     def short(body: dict[str, Any]) -> Answer:
         return well_behaved(body, dimensions=8)
 
@@ -125,7 +125,7 @@ async def test_the_status_says_who_must_act(status: int, content: object, expect
     ],
     ids=lambda content: json.dumps(content)[:40] if not isinstance(content, bytes) else repr(content),
 )
-async def test_an_answer_that_is_no_set_of_vectors_is_an_error(content: object) -> None:
+async def test_an_answer_that_is_not_a_set_of_vectors_is_an_error(content: object) -> None:
     with replying(200, content) as served, pytest.raises(ProviderError) as raised:
         await embed(served, "tea")
     assert type(raised.value) is ProviderError
@@ -137,7 +137,7 @@ async def test_numbers_of_any_magnitude_are_normalised(large: float) -> None:
         np.testing.assert_allclose(await embed(served, "tea"), 1 / 8, rtol=1e-6)
 
 
-async def test_nobody_listening_is_worth_another_try() -> None:
+async def test_a_closed_port_is_provider_unavailable() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         nobody = Endpoint(f"http://127.0.0.1:{unused.getsockname()[1]}/v1", well_behaved)
@@ -145,7 +145,7 @@ async def test_nobody_listening_is_worth_another_try() -> None:
             await embed(nobody, "tea")
 
 
-async def test_a_server_that_never_answers_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_timeout_is_provider_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reflexio.providers.embedding.openai.TIMEOUT", 0.05)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

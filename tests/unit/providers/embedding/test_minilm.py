@@ -3,7 +3,7 @@ import pytest
 
 from reflexio.providers.embedding.local import MODEL
 from reflexio.providers.embedding.minilm import MiniLM
-from tests.unit.providers.golden import Golden, golden
+from tests.unit.providers.embedding.golden import Golden, golden
 
 REFERENCES = [reference for reference in golden() if reference.vector]
 

@@ -1,8 +1,8 @@
 import pytest
 
 from reflexio.providers.embedding.local import MODEL
-from reflexio.providers.embedding.wordpiece import LONGEST_WORD, REMEMBERED, WordPiece, words
-from tests.unit.providers.golden import Golden, golden
+from reflexio.providers.embedding.wordpiece import CACHE_SIZE, MAX_WORD_CHARACTERS, WordPiece, words
+from tests.unit.providers.embedding.golden import Golden, golden
 
 VOCABULARY = (MODEL / "vocab.txt").read_text("utf-8").splitlines()
 
@@ -30,8 +30,8 @@ def test_special_tokens_in_a_text_are_ordinary_text(tokeniser: WordPiece) -> Non
 
 
 def test_a_word_longer_than_the_limit_is_one_unknown(tokeniser: WordPiece) -> None:
-    assert pieces(tokeniser, "a" * (LONGEST_WORD + 1)) == ["[UNK]"]
-    assert "[UNK]" not in pieces(tokeniser, "a" * LONGEST_WORD)
+    assert pieces(tokeniser, "a" * (MAX_WORD_CHARACTERS + 1)) == ["[UNK]"]
+    assert "[UNK]" not in pieces(tokeniser, "a" * MAX_WORD_CHARACTERS)
 
 
 def test_lone_surrogates_and_control_characters_are_dropped(tokeniser: WordPiece) -> None:
@@ -48,12 +48,12 @@ def test_a_megabyte_reads_like_its_beginning(tokeniser: WordPiece) -> None:
     assert tokeniser.ids("green tea " * 100_000) == tokeniser.ids("green tea " * 200)
 
 
-def test_the_word_memory_is_bounded_and_holds_no_long_words(tokeniser: WordPiece) -> None:
+def test_the_word_cache_is_bounded_and_holds_no_long_words(tokeniser: WordPiece) -> None:
     small = WordPiece(VOCABULARY, max_tokens=256)
-    for number in range(REMEMBERED + 500):
+    for number in range(CACHE_SIZE + 500):
         small.ids(f"w{number}")
     small.ids("a" * 20_000)
-    assert small._remembered.cache_info().currsize == REMEMBERED
-    misses = small._remembered.cache_info().misses
+    assert small._cached_ids.cache_info().currsize == CACHE_SIZE
+    misses = small._cached_ids.cache_info().misses
     small.ids("a" * 20_000)
-    assert small._remembered.cache_info().misses == misses == REMEMBERED + 500
+    assert small._cached_ids.cache_info().misses == misses == CACHE_SIZE + 500

@@ -1,4 +1,4 @@
-"""Telling an account that has run dry from a limit that passes by itself. Providers send both as HTTP 429."""
+"""Tells an account without credit from a rate limit that ends after a while. Providers send both as HTTP 429."""
 
 import re
 
@@ -13,7 +13,7 @@ OUT_OF_CREDIT = re.compile(
 def is_out_of_credit(text: str) -> bool:
     """True when waiting does not help.
 
-    A rate limit may speak of billing too ("raise your limit by adding a payment method … /account/billing"), so
-    the word alone says nothing.
+    The word "billing" alone proves nothing: a rate limit may mention it, too ("raise your limit by adding a payment
+    method … /account/billing").
     """
     return "rate_limit_exceeded" not in text and OUT_OF_CREDIT.search(text) is not None

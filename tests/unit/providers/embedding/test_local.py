@@ -6,8 +6,7 @@ from threading import Thread, current_thread, main_thread
 import pytest
 
 from reflexio.providers.embedding import local
-from reflexio.providers.embedding.lane import Lane
-from reflexio.providers.embedding.local import LocalEmbedder
+from reflexio.providers.embedding.local import LocalEmbedder, PriorityThreadPool
 from reflexio.providers.embedding.minilm import MiniLM
 
 
@@ -41,15 +40,15 @@ async def test_nothing_is_loaded_until_the_first_call(loads: list[Thread]) -> No
 
 async def test_the_model_is_loaded_once_and_off_the_event_loop(loads: list[Thread]) -> None:
     first, second = LocalEmbedder(), LocalEmbedder()
-    await asyncio.gather(*(each.embed([text]) for each in (first, second) for text in ("tea", "cup")))
+    await asyncio.gather(*(embedder.embed([text]) for embedder in (first, second) for text in ("tea", "cup")))
     await asyncio.gather(first.aclose(), second.aclose())
     assert len(loads) == 1
     assert loads[0] is not main_thread()
 
 
 async def test_a_query_is_answered_while_an_import_runs_even_on_one_thread(embedder: LocalEmbedder) -> None:
-    embedder._lane.close()
-    embedder._lane = Lane("one", threads=1)
+    embedder._pool.close()
+    embedder._pool = PriorityThreadPool("one", threads=1)
     await embedder.embed(["warm"])
     a_large_import = asyncio.create_task(embedder.embed([f"sentence number {number}" for number in range(400)]))
     await embedder.embed(["one batch may be ahead"])
@@ -58,7 +57,7 @@ async def test_a_query_is_answered_while_an_import_runs_even_on_one_thread(embed
     a_large_import.cancel()
 
 
-async def test_batches_hold_texts_of_like_length_within_the_token_budget() -> None:
+async def test_batches_hold_texts_of_similar_length_within_the_token_limit() -> None:
     texts = ["tea " * (number % 60) for number in range(200)]
     batches = list(local._batches(texts))
     assert sorted(place for places, _ in batches for place in places) == list(range(200))
@@ -67,7 +66,7 @@ async def test_batches_hold_texts_of_like_length_within_the_token_budget() -> No
     assert padding < 0.05 * sum(len(one) for _, ids in batches for one in ids)
 
 
-async def test_meaning_is_near_and_the_rest_is_far(embedder: LocalEmbedder) -> None:
+async def test_related_texts_are_near_and_unrelated_ones_far(embedder: LocalEmbedder) -> None:
     query, near, far = await embedder.embed(
         ["Which drink does she like?", "Her favourite beverage is green tea.", "The server restarts at midnight."]
     )

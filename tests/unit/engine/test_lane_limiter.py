@@ -1,33 +1,33 @@
-"""Turns are given first come, first served, lane by lane."""
+"""Slots go to lanes first come, first served."""
 
 import asyncio
 
-from reflexio.engine.lanes import Lanes
+from reflexio.engine.durable import LaneLimiter
 
 
-async def test_lanes_take_turns_however_long_they_are() -> None:
-    lanes, taken = Lanes(1), list[str]()
+async def test_a_long_lane_does_not_delay_the_others() -> None:
+    limiter, order = LaneLimiter(1), list[str]()
 
     async def take(lane: str, number: int) -> None:
-        async with lanes.turn(lane):
-            taken.append(f"{lane}{number}")
+        async with limiter.slot(lane):
+            order.append(f"{lane}{number}")
             await asyncio.sleep(0)
 
     await asyncio.gather(*(take("a", number) for number in range(5)), take("b", 0), take("c", 0))
-    assert taken == ["a0", "b0", "c0", "a1", "a2", "a3", "a4"]
+    assert order == ["a0", "b0", "c0", "a1", "a2", "a3", "a4"]
 
 
-async def test_who_gives_up_waiting_leaves_its_place() -> None:
-    lanes = Lanes(1)
+async def test_a_cancelled_waiter_leaves_its_lane() -> None:
+    limiter = LaneLimiter(1)
     held, release = asyncio.Event(), asyncio.Event()
 
     async def hold() -> None:
-        async with lanes.turn("a"):
+        async with limiter.slot("a"):
             held.set()
             await release.wait()
 
     async def take(lane: str) -> str:
-        async with lanes.turn(lane):
+        async with limiter.slot(lane):
             return lane
 
     holding = asyncio.create_task(hold())
@@ -38,4 +38,4 @@ async def test_who_gives_up_waiting_leaves_its_place() -> None:
     release.set()
     await holding
     assert [await waiting["a"], await waiting["c"]] == ["a", "c"]
-    assert lanes._lanes == {}
+    assert limiter._lanes == {}

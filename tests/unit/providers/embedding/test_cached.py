@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from reflexio.errors import ProviderUnavailable
 from reflexio.providers.embedding.cached import CachedEmbedder
-from reflexio.providers.embedding.scripted import ScriptedEmbedder
+from reflexio.providers.scripted import ScriptedEmbedder
 
 
 class Slow(ScriptedEmbedder):
-    """Answers when told to."""
+    """Answers once `go` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ async def test_a_repeated_query_is_not_embedded_again() -> None:
     np.testing.assert_array_equal(first, second)
 
 
-async def test_the_same_query_at_once_is_embedded_once() -> None:
+async def test_concurrent_calls_with_one_query_embed_it_once() -> None:
     inner = Slow()
     cached = CachedEmbedder(inner)
     callers = [asyncio.create_task(cached.embed(["tea"])) for _ in range(5)]
@@ -41,7 +41,7 @@ async def test_the_same_query_at_once_is_embedded_once() -> None:
     assert inner.calls == [("tea",)]
 
 
-async def test_a_caller_who_gives_up_does_not_take_the_answer_from_the_others() -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
     inner = Slow()
     cached = CachedEmbedder(inner)
     impatient, patient = (asyncio.create_task(cached.embed(["tea"])) for _ in range(2))
@@ -52,7 +52,7 @@ async def test_a_caller_who_gives_up_does_not_take_the_answer_from_the_others() 
     assert impatient.cancelled()
 
 
-async def test_while_a_query_is_stuck_others_do_not_wait_behind_it() -> None:
+async def test_while_a_query_is_stuck_other_queries_fail_at_once() -> None:
     inner, now = Slow(), 100.0
     cached = CachedEmbedder(inner, monotonic=lambda: now)
     first = asyncio.create_task(cached.embed(["tea"]))
@@ -68,10 +68,10 @@ async def test_while_a_query_is_stuck_others_do_not_wait_behind_it() -> None:
     inner.go.set()
     await asyncio.gather(first, second)
     now += 60
-    assert (await cached.embed(["spoon"])).shape == (1, 64), "it answers again and is asked again"
+    assert (await cached.embed(["spoon"])).shape == (1, 64), "queries are sent again once it answers"
 
 
-async def test_the_oldest_query_is_forgotten_first_and_use_keeps_it_young() -> None:
+async def test_the_least_recently_used_query_is_evicted_first() -> None:
     inner = ScriptedEmbedder()
     cached = CachedEmbedder(inner, size=2)
     for text in ("tea", "cup", "tea", "spoon", "tea", "cup"):
@@ -79,14 +79,14 @@ async def test_the_oldest_query_is_forgotten_first_and_use_keeps_it_young() -> N
     assert inner.calls == [("tea",), ("cup",), ("spoon",), ("cup",)]
 
 
-async def test_failures_are_not_kept() -> None:
+async def test_failures_are_not_cached() -> None:
     cached = CachedEmbedder(ScriptedEmbedder(failures=[ProviderUnavailable()]))
     with pytest.raises(ProviderUnavailable):
         await cached.embed(["tea"])
     assert (await cached.embed(["tea"])).shape == (1, 64)
 
 
-async def test_a_few_texts_are_kept_and_used_by_whoever_comes_next() -> None:
+async def test_calls_with_few_texts_fill_the_cache() -> None:
     inner = ScriptedEmbedder()
     cached = CachedEmbedder(inner)
     first = await cached.embed(["tea", "cup", "tea"])
@@ -97,7 +97,7 @@ async def test_a_few_texts_are_kept_and_used_by_whoever_comes_next() -> None:
     assert (await cached.embed([])).shape == (0, 64)
 
 
-async def test_imports_pass_through_and_push_no_query_out() -> None:
+async def test_imports_do_not_fill_the_cache() -> None:
     inner = ScriptedEmbedder()
     cached = CachedEmbedder(inner, size=1, few=1)
     await cached.embed(["tea"])
@@ -106,7 +106,7 @@ async def test_imports_pass_through_and_push_no_query_out() -> None:
     assert inner.calls == [("tea",), ("cup", "spoon")]
 
 
-async def test_what_is_shared_cannot_be_changed() -> None:
+async def test_cached_vectors_are_read_only() -> None:
     vectors = await CachedEmbedder(ScriptedEmbedder()).embed(["tea"])
     with pytest.raises(ValueError, match="read-only"):
         vectors[0, 0] = 2

@@ -1,4 +1,4 @@
-"""The assistant that is a program: how it is started, what it may do, and that nothing of it stays behind."""
+"""The script assistant: how it is started, what it may do, and that no process of it stays behind."""
 
 import json
 import os
@@ -10,12 +10,10 @@ import pytest
 from reflexio.errors import AssistantFailed, InvalidRequest
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.rollout import Guidance, Message
-from reflexio.providers.assistants.exchange import Patience
-from reflexio.providers.assistants.resolve import resolve
-from reflexio.providers.assistants.script import ScriptAssistant
+from reflexio.providers.assistants import RetryPolicy, ScriptAssistant, resolve
 from tests.builders import eventually
 
-SAID = [Message("user", "Where is it? $HOME `id` ü")]
+CONVERSATION = [Message("user", "Where is it? $HOME `id` ü")]
 GUIDANCE = Guidance(12, "Ask.", "A parcel")
 EVERYWHERE = Path("/")
 
@@ -27,11 +25,11 @@ def program(folder: Path, source: str, interpreter: str = sys.executable) -> Pat
     return path
 
 
-def impatient(retries: int = 0, seconds: float = 20.0) -> Patience:
+def policy(retries: int = 0, seconds: float = 20.0) -> RetryPolicy:
     async def sleep(_: float) -> None:
         """No pause."""
 
-    return Patience(seconds, retries, 1.0, sleep)
+    return RetryPolicy(seconds, retries, 1.0, sleep)
 
 
 async def test_json_goes_in_and_json_comes_out(tmp_path: Path) -> None:
@@ -39,48 +37,50 @@ async def test_json_goes_in_and_json_comes_out(tmp_path: Path) -> None:
         "import json, sys\nsent = json.load(sys.stdin), sys.argv[1:]\nprint(json.dumps({'content': json.dumps(sent)}))"
     )
     assistant = ScriptAssistant(program(tmp_path, source), ["-v", "$HOME; rm *"])
-    sent, arguments = json.loads(await assistant.answer(SAID, GUIDANCE))
+    sent, arguments = json.loads(await assistant.answer(CONVERSATION, GUIDANCE))
     assert sent == {
-        "messages": [{"role": "user", "content": SAID[0].content}],
+        "messages": [{"role": "user", "content": CONVERSATION[0].content}],
         "playbooks": [{"id": 12, "content": "Ask.", "trigger": "A parcel"}],
     }
     assert arguments == ["-v", "$HOME; rm *"]
 
 
-async def test_the_environment_is_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_script_does_not_see_the_environment_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
     source = "import json, os\nprint(json.dumps({'content': json.dumps(sorted(os.environ))}))"
-    seen = json.loads(await ScriptAssistant(program(tmp_path, source)).answer(SAID, GUIDANCE))
+    seen = json.loads(await ScriptAssistant(program(tmp_path, source)).answer(CONVERSATION, GUIDANCE))
     assert set(seen) <= {"PATH", "LANG", "LC_CTYPE"}
 
 
-async def test_one_that_does_not_read_is_fine(tmp_path: Path) -> None:
+async def test_a_script_may_ignore_its_input(tmp_path: Path) -> None:
     path = program(tmp_path, """echo '{"content": "deaf"}'""", "/bin/sh")
     long = [Message("user", "x" * 500_000)]
     assert await ScriptAssistant(path).answer(long, GUIDANCE) == "deaf"
 
 
-async def test_one_that_fails_is_tried_again_and_then_told_with_its_last_words(tmp_path: Path) -> None:
+async def test_a_failing_script_is_retried_and_reported_with_the_end_of_its_stderr(tmp_path: Path) -> None:
     count = tmp_path / "count"
     path = program(tmp_path, f"echo x >> {count}\necho no luck >&2\nexit 3", "/bin/sh")
     with pytest.raises(AssistantFailed, match="ended with code 3: no luck"):
-        await ScriptAssistant(path, patience=impatient(retries=2)).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy(retries=2)).answer(CONVERSATION, GUIDANCE)
     assert count.read_text().count("x") == 3
 
 
-async def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_a_hanging_script_is_killed_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     path = program(tmp_path, f"sleep 600 &\necho $! $$ > {pids}\nsleep 600", "/bin/sh")
     with pytest.raises(AssistantFailed, match="did not answer within"):
-        await ScriptAssistant(path, patience=impatient(seconds=1.0)).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy(seconds=1.0)).answer(CONVERSATION, GUIDANCE)
     for pid in map(int, pids.read_text().split()):
         eventually(lambda pid=pid: _is_gone(pid))  # type: ignore[misc]
 
 
-async def test_what_outlives_a_good_answer_is_ended_too(tmp_path: Path) -> None:
+async def test_children_that_outlive_a_good_answer_are_killed(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     source = f"""sleep 600 &\necho $! > {pids}\necho '{{"content": "done"}}'"""
-    assert await ScriptAssistant(program(tmp_path, source, "/bin/sh")).answer(SAID, GUIDANCE) == "done"
+    assert await ScriptAssistant(program(tmp_path, source, "/bin/sh")).answer(CONVERSATION, GUIDANCE) == "done"
     pid = int(pids.read_text())
     eventually(lambda: _is_gone(pid))
 
@@ -94,28 +94,28 @@ def _is_gone(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-async def test_one_that_prints_without_end_is_ended(tmp_path: Path) -> None:
+async def test_a_script_that_prints_endlessly_is_killed(tmp_path: Path) -> None:
     path = program(tmp_path, "while True: print('x' * 65536)")
     with pytest.raises(AssistantFailed, match="longer than"):
-        await ScriptAssistant(path, patience=impatient()).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy()).answer(CONVERSATION, GUIDANCE)
 
 
-async def test_one_that_complains_without_end_is_heard_to_the_end(tmp_path: Path) -> None:
+async def test_a_long_stderr_does_not_block_the_script(tmp_path: Path) -> None:
     source = "import sys\nsys.stderr.write('x' * 5_000_000)\nprint('{\"content\": \"fine\"}')"
-    assert await ScriptAssistant(program(tmp_path, source)).answer(SAID, GUIDANCE) == "fine"
+    assert await ScriptAssistant(program(tmp_path, source)).answer(CONVERSATION, GUIDANCE) == "fine"
 
 
-@pytest.mark.parametrize("said", ["hello", "", "[1]", '{"content": 1}', '{"content": "a"} {"content": "b"}'])
-async def test_an_answer_that_is_not_the_contract_is_a_failure(tmp_path: Path, said: str) -> None:
-    path = program(tmp_path, f"import sys\nsys.stdout.write({said!r})")
+@pytest.mark.parametrize("output", ["hello", "", "[1]", '{"content": 1}', '{"content": "a"} {"content": "b"}'])
+async def test_output_that_breaks_the_contract_is_a_failure(tmp_path: Path, output: str) -> None:
+    path = program(tmp_path, f"import sys\nsys.stdout.write({output!r})")
     with pytest.raises(AssistantFailed):
-        await ScriptAssistant(path, patience=impatient()).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy()).answer(CONVERSATION, GUIDANCE)
 
 
-async def test_one_without_an_interpreter_cannot_be_started(tmp_path: Path) -> None:
+async def test_a_script_without_its_interpreter_cannot_be_started(tmp_path: Path) -> None:
     path = program(tmp_path, "", "/nowhere/python")
     with pytest.raises(AssistantFailed, match="cannot be started"):
-        await ScriptAssistant(path, patience=impatient()).answer(SAID, GUIDANCE)
+        await ScriptAssistant(path, retry=policy()).answer(CONVERSATION, GUIDANCE)
 
 
 # From the configuration
@@ -125,7 +125,7 @@ def configured(path: Path | str) -> PlaybookOptimizerConfig:
     return PlaybookOptimizerConfig(assistant_script_path=str(path))
 
 
-def test_a_script_that_cannot_be_one_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_a_script_is_refused_with_the_reason(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("")
     for path, why in ((tmp_path / "nowhere", "missing"), (tmp_path, "no file"), (plain, "not executable")):
@@ -146,18 +146,18 @@ def test_a_server_that_others_reach_runs_only_scripts_of_its_folder(tmp_path: Pa
 
 
 @pytest.mark.parametrize("url", ["ftp://a.example", "a.example/x", "http://", "https:///x", "http://[::1"])
-def test_an_address_that_is_none_is_named(url: str) -> None:
+def test_a_webhook_url_that_is_not_valid_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequest, match="webhook_url"):
         resolve(PlaybookOptimizerConfig(webhook_url=url), scripts=None)
 
 
-def test_a_header_that_cannot_be_sent_is_named_without_being_shown() -> None:
+def test_a_header_that_cannot_be_sent_is_refused_without_showing_it() -> None:
     settings = {"webhook_url": "http://a.example", "webhook_auth_header": "secret\r\nX-Other: 1"}
     with pytest.raises(InvalidRequest) as refused:
         resolve(PlaybookOptimizerConfig.model_validate(settings), scripts=None)
     assert "secret" not in str(refused.value)
 
 
-def test_without_an_assistant_it_says_so() -> None:
+def test_without_an_assistant_the_error_names_the_settings() -> None:
     with pytest.raises(InvalidRequest, match="webhook_url or assistant_script_path"):
         resolve(PlaybookOptimizerConfig(), scripts=EVERYWHERE)

@@ -4,11 +4,11 @@ import sys
 import pytest
 
 from reflexio.errors import InvalidRequest, ProviderRefused
-from reflexio.providers.chat.resolve import PROVIDERS, Key, address, resolve
-from reflexio.providers.chat.session import Session
+from reflexio.providers.chat.resolve import PROVIDERS, ProviderCredentials, address, resolve
+from reflexio.providers.chat.session import ChatSession
 
-KEYS = {name: Key("secret-key") for name in PROVIDERS}
-LOCAL = {"openai": Key(base_url="http://127.0.0.1:8000/v1")}
+KEYS = {name: ProviderCredentials("secret-key") for name in PROVIDERS}
+LOCAL = {"openai": ProviderCredentials(base_url="http://127.0.0.1:8000/v1")}
 
 
 @pytest.mark.parametrize(
@@ -49,54 +49,56 @@ def test_a_missing_key_names_the_variable(name: str, variable: str) -> None:
     assert raised.value.reason == "auth"
 
 
-def test_a_server_of_ones_own_needs_no_key_but_a_whole_url() -> None:
+def test_a_private_server_needs_no_key_but_a_whole_url() -> None:
     assert address("openai/qwen3", keys=LOCAL).base_url == "http://127.0.0.1:8000/v1"
     assert address("ollama:qwen3", keys={}).base_url == "http://127.0.0.1:11434/v1"
     with pytest.raises(InvalidRequest, match="http://"):
-        resolve("openai:qwen3", keys={"openai": Key(base_url="127.0.0.1:8000/v1")})
+        resolve("openai:qwen3", keys={"openai": ProviderCredentials(base_url="127.0.0.1:8000/v1")})
     with pytest.raises(InvalidRequest, match="http://"):
         resolve("custom:qwen3", keys={})
 
 
-def test_google_is_also_known_as_gemini_in_the_keys() -> None:
-    assert address("gemini:gemini-2.5-flash", keys={"gemini": Key("secret-key")}).api_key == "secret-key"
+def test_credentials_of_google_may_be_named_gemini() -> None:
+    assert (
+        address("gemini:gemini-2.5-flash", keys={"gemini": ProviderCredentials("secret-key")}).api_key == "secret-key"
+    )
 
 
 def test_a_key_is_not_shown() -> None:
-    found = address("openai:gpt-5", keys=KEYS)
-    assert "secret-key" not in repr(found) + repr(KEYS)
+    resolved = address("openai:gpt-5", keys=KEYS)
+    assert "secret-key" not in repr(resolved) + repr(KEYS)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_every_provider_can_be_opened(provider: str) -> None:
-    keys = {**KEYS, "custom": Key("secret-key", "http://127.0.0.1:8000/v1")}
-    session = Session(address(f"{provider}:some/model", keys=keys))
+    keys = {**KEYS, "custom": ProviderCredentials("secret-key", "http://127.0.0.1:8000/v1")}
+    session = ChatSession(address(f"{provider}:some/model", keys=keys))
     await session.aclose()
 
 
-def test_a_model_that_a_provider_cannot_have_says_why() -> None:
+def test_a_model_that_a_provider_cannot_have_is_refused_with_the_reason() -> None:
     with pytest.raises(ProviderRefused, match="prefixed with the upstream provider"):
-        Session(address("openrouter:gpt-5", keys=KEYS))
+        ChatSession(address("openrouter:gpt-5", keys=KEYS))
 
 
 def test_naming_a_model_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"
-        "from reflexio.providers.chat.resolve import Key, resolve\n"
-        "resolve('openai:gpt-5', keys={'openai': Key('k')})\n"
+        "from reflexio.providers.chat.resolve import ProviderCredentials, resolve\n"
+        "resolve('openai:gpt-5', keys={'openai': ProviderCredentials('k')})\n"
         "print({'pydantic_ai', 'openai', 'httpx', 'httpx2', 'anthropic', 'numpy'} & set(sys.modules))"
     )
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert found.stdout.strip() == "set()"
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert process.stdout.strip() == "set()"
 
 
-def test_a_server_that_only_speaks_to_openai_never_loads_the_others() -> None:
+def test_openai_models_do_not_import_other_clients() -> None:
     code = (
         "import sys\n"
-        "from reflexio.providers.chat.resolve import Key, address\n"
-        "from reflexio.providers.chat.session import Session\n"
-        "Session(address('openai:gpt-5', keys={'openai': Key('k')}))\n"
+        "from reflexio.providers.chat.resolve import ProviderCredentials, address\n"
+        "from reflexio.providers.chat.session import ChatSession\n"
+        "ChatSession(address('openai:gpt-5', keys={'openai': ProviderCredentials('k')}))\n"
         "print({'anthropic', 'google.genai', 'logfire', 'tiktoken'} & set(sys.modules))"
     )
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert found.stdout.strip() == "set()"
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert process.stdout.strip() == "set()"

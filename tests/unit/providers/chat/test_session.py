@@ -11,8 +11,8 @@ from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable,
 from reflexio.learners.llm.shapes import Findings
 from reflexio.models.learned import Spend
 from reflexio.ports.chat import Chat, Messages
-from reflexio.providers.chat.connection import MOST_BYTES
-from reflexio.providers.chat.resolve import Key, resolve
+from reflexio.providers.chat.resolve import ProviderCredentials, resolve
+from reflexio.providers.chat.session import MAX_ANSWER_BYTES
 from tests.scripted_model import Answer, Failure, Filtered, Late, Raw, Refusal, ScriptedModel, Spoken, scripted_model
 
 SKY = Messages("Name the colour.", "The sky at noon.")
@@ -39,7 +39,7 @@ def model() -> Iterator[ScriptedModel]:
 
 @asynccontextmanager
 async def opened(url: str, name: str = "openai:loopback", *, patience: float = 30) -> AsyncIterator[Chat]:
-    chat = resolve(name, keys={name.partition(":")[0]: Key("secret-key", url)}, timeout=patience)
+    chat = resolve(name, keys={name.partition(":")[0]: ProviderCredentials("secret-key", url)}, timeout=patience)
     yield chat
     await chat.aclose()
 
@@ -61,15 +61,15 @@ async def failing(model: ScriptedModel, *answers: Answer, name: str = "openai:lo
 
 async def test_the_request_carries_key_model_and_words_in_order(model: ScriptedModel) -> None:
     await ask(model)
-    [asked] = model.requests
-    assert asked.path == "/v1/chat/completions"
-    assert asked.headers["authorization"] == "Bearer secret-key"
-    assert asked.body["model"] == "loopback"
-    assert [(each["role"], each["content"]) for each in asked.body["messages"]] == [
+    [request] = model.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == "Bearer secret-key"
+    assert request.body["model"] == "loopback"
+    assert [(message["role"], message["content"]) for message in request.body["messages"]] == [
         ("system", SKY.instructions),
         ("user", SKY.case),
     ]
-    assert asked.schema["properties"] == {"name": {"type": "string"}}
+    assert request.schema["properties"] == {"name": {"type": "string"}}
 
 
 async def test_the_tokens_counted_are_the_providers(model: ScriptedModel) -> None:
@@ -78,7 +78,7 @@ async def test_the_tokens_counted_are_the_providers(model: ScriptedModel) -> Non
     assert spend.input_tokens == model.requests[0].prompt_tokens
 
 
-async def test_tokens_that_nobody_counted_are_estimated(model: ScriptedModel) -> None:
+async def test_tokens_are_estimated_when_the_provider_does_not_count(model: ScriptedModel) -> None:
     message = {"role": "assistant", "content": '{"name": "blue"}'}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -112,7 +112,7 @@ GOOGLE_BLUE = {
 @pytest.mark.parametrize(
     ("name", "body"), [("anthropic:claude-haiku-4-5", ANTHROPIC_BLUE), ("google:gemini-2.5-flash", GOOGLE_BLUE)]
 )
-async def test_other_protocols_are_spoken_too(model: ScriptedModel, name: str, body: dict[str, Any]) -> None:
+async def test_anthropic_and_google_protocols_work(model: ScriptedModel, name: str, body: dict[str, Any]) -> None:
     model.answers += [Raw(json.dumps(body).encode()), Raw(b"{}", 503)]
     async with opened(model.url.removesuffix("/v1"), name) as chat:
         reply = await chat.ask(SKY, Colour)
@@ -126,7 +126,7 @@ async def test_other_protocols_are_spoken_too(model: ScriptedModel, name: str, b
     assert "time_to_live" in json.dumps(model.requests[1].body)
 
 
-async def test_anthropic_is_asked_to_keep_what_never_changes(model: ScriptedModel) -> None:
+async def test_anthropic_caches_the_constant_part_of_the_prompt(model: ScriptedModel) -> None:
     model.answers.append(Raw(json.dumps(ANTHROPIC_BLUE).encode()))
     async with opened(model.url.removesuffix("/v1"), "anthropic:claude-haiku-4-5") as chat:
         await chat.ask(SKY, Colour)
@@ -148,7 +148,7 @@ async def test_a_repair_shows_what_was_wrong_and_none_of_the_answer(model: Scrip
 @pytest.mark.parametrize(
     "words", ['{"name": "blue"}', 'Sure!\n```json\n{"name": "blue"}\n```', '<think>sky</think> {"name": "blue"}']
 )
-async def test_json_in_plain_words_is_read_without_another_call(model: ScriptedModel, words: str) -> None:
+async def test_json_in_plain_text_is_read_without_another_call(model: ScriptedModel, words: str) -> None:
     assert await ask(model, Spoken(words)) == BLUE
     assert model.calls == 1
 
@@ -197,7 +197,7 @@ async def test_the_status_says_who_must_act(
     ],
     ids=str,
 )
-async def test_an_empty_account_is_a_bill_whatever_the_status(model: ScriptedModel, answer: Failure) -> None:
+async def test_an_empty_account_is_a_billing_refusal_whatever_the_status(model: ScriptedModel, answer: Failure) -> None:
     error = await failing(model, answer)
     assert isinstance(error, ProviderRefused)
     assert error.reason == "billing"
@@ -261,7 +261,7 @@ def error_body(**error: Any) -> bytes:
     ],
     ids=lambda value: str(value)[:60],
 )
-async def test_each_provider_words_its_errors_in_its_own_way(
+async def test_the_errors_of_each_provider_are_understood(
     model: ScriptedModel, name: str, answer: Raw, expected: type[ProviderError], reason: str
 ) -> None:
     error = await failing(model, answer, name=name)
@@ -283,17 +283,17 @@ async def test_a_model_that_declines_is_not_asked_again(model: ScriptedModel, an
 async def test_ten_megabytes_are_not_read_to_the_end(model: ScriptedModel, answer: Answer) -> None:
     error = await failing(model, answer)
     assert isinstance(error, UnreadableAnswer)
-    assert f"{MOST_BYTES:,} bytes" in str(error)
+    assert f"{MAX_ANSWER_BYTES:,} bytes" in str(error)
     assert (model.calls, error.spend.calls) == (1, 1)
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'"hi"', b'{"choices": []}', b"\xff\xfe", b""], ids=repr)
-async def test_an_answer_in_no_known_form_is_an_error_of_ours(model: ScriptedModel, body: bytes) -> None:
+async def test_an_answer_in_an_unknown_form_is_a_provider_error(model: ScriptedModel, body: bytes) -> None:
     error = await failing(model, Raw(body))
     assert type(error) in (UnreadableAnswer, ProviderUnavailable)
 
 
-async def test_a_slow_model_is_worth_another_try(model: ScriptedModel) -> None:
+async def test_a_slow_model_is_provider_unavailable(model: ScriptedModel) -> None:
     model.answers.append(Late(30, {"name": "blue"}))
     async with opened(model.url, patience=1) as chat:
         with pytest.raises(ProviderUnavailable) as raised:
@@ -302,7 +302,7 @@ async def test_a_slow_model_is_worth_another_try(model: ScriptedModel) -> None:
         assert (await chat.ask(SKY, Colour)).answer == BLUE
 
 
-async def test_nobody_listening_is_worth_another_try() -> None:
+async def test_a_closed_port_is_provider_unavailable() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         async with opened(f"http://127.0.0.1:{unused.getsockname()[1]}/v1") as chat:
@@ -310,19 +310,19 @@ async def test_nobody_listening_is_worth_another_try() -> None:
                 await chat.ask(SKY, Colour)
 
 
-async def test_the_key_never_stands_in_an_error(model: ScriptedModel) -> None:
+async def test_the_key_never_appears_in_an_error(model: ScriptedModel) -> None:
     error = await failing(model, Failure(401, "Incorrect API key provided: secret-key."))
     assert "Incorrect API key" in str(error)
     assert "secret-key" not in str(error)
 
 
-async def test_pictures_are_handed_over_as_pictures(model: ScriptedModel) -> None:
+async def test_images_are_sent_as_images(model: ScriptedModel) -> None:
     images = (PIXEL, "https://pictures.test/cat")
     await ask(model, messages=Messages("Look.", "Two pictures.", images))
     assert model.requests[0].images == list(images)
 
 
-async def test_a_picture_that_is_not_taken_does_not_lose_the_words(model: ScriptedModel) -> None:
+async def test_a_rejected_image_does_not_lose_the_text(model: ScriptedModel) -> None:
     messages = Messages("Look.", "A picture.", ("https://pictures.test/gone",))
     answer = await ask(
         model, Failure(400, "Error while downloading the picture", "invalid_image_url"), messages=messages
@@ -332,7 +332,7 @@ async def test_a_picture_that_is_not_taken_does_not_lose_the_words(model: Script
     assert "could not be handed over" in model.requests[1].case
 
 
-async def test_a_picture_that_nobody_can_fetch_is_left_out(model: ScriptedModel) -> None:
+async def test_an_image_that_cannot_be_fetched_is_left_out(model: ScriptedModel) -> None:
     """Gemini takes no addresses of pictures: the client has to fetch them, and this one it may not."""
     model.answers.append(Failure(401, "the words arrived"))
     async with opened(model.url.removesuffix("/v1"), "google:gemini-2.5-flash") as chat:
@@ -341,16 +341,16 @@ async def test_a_picture_that_nobody_can_fetch_is_left_out(model: ScriptedModel)
     assert "could not be handed over" in json.dumps(model.requests[0].body)
 
 
-async def test_without_pictures_a_rejected_request_is_not_repeated(model: ScriptedModel) -> None:
+async def test_without_images_a_rejected_request_is_not_repeated(model: ScriptedModel) -> None:
     assert isinstance(await failing(model, Failure(400, "bad")), UnreadableAnswer)
     assert model.calls == 1
 
 
-async def test_words_in_any_script_arrive_and_lone_surrogates_are_replaced(model: ScriptedModel) -> None:
+async def test_any_unicode_text_arrives_and_lone_surrogates_are_replaced(model: ScriptedModel) -> None:
     await ask(model, messages=Messages("名前", "\ud800 🫖 \x00 чай"))
     assert (model.requests[0].instructions, model.requests[0].case) == ("名前", "? 🫖 \x00 чай")
 
 
-async def test_closing_before_any_question_is_fine() -> None:
+async def test_closing_an_unused_chat_works() -> None:
     async with opened("http://127.0.0.1:9/v1"):
         pass

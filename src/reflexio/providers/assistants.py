@@ -1,0 +1,320 @@
+"""The assistants that optimisation plays rollouts with: a webhook, or a script on this machine.
+
+Both get the conversation and one playbook as JSON and reply with `{"content": "…"}`. `resolve` picks one of them.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Network, ip_address
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import httpx
+
+from reflexio.errors import AssistantFailed, InvalidRequest
+from reflexio.models.config import PlaybookOptimizerConfig
+from reflexio.models.interaction import METADATA_HOSTS
+from reflexio.models.rollout import Guidance, Message
+from reflexio.ports.assistant import Assistant
+
+MAX_REPLY_BYTES = 1024 * 1024
+MAX_BACKOFF_SECONDS = 300.0
+
+WEBHOOK_CONNECT_SECONDS = 10.0
+MAX_ADDRESSES = 3
+TRANSIENT_STATUSES = {408, 425, 429}
+NAT64 = IPv6Network("64:ff9b::/96")
+
+ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+"""Nothing of the server's own environment: it holds API keys."""
+SCRIPT_OUTPUT_SECONDS = 1.0
+"""How long the output of an ended script may take to arrive."""
+READ_BYTES = 65_536
+STDERR_BYTES = 500
+
+
+class TransientFailure(AssistantFailed):
+    """The assistant failed in a way that a retry may overcome."""
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Seconds for one try, the number of retries, and the pause before the first retry, which then doubles."""
+
+    seconds: float = 60.0
+    retries: int = 3
+    backoff: float = 1.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def run(self, attempt: Callable[[], Awaitable[bytes]]) -> bytes:
+        tries = 0
+        while True:
+            try:
+                async with asyncio.timeout(self.seconds):
+                    return await attempt()
+            except TimeoutError:
+                failure = TransientFailure(f"The assistant did not answer within {self.seconds:g} s.")
+            except TransientFailure as error:
+                failure = error
+            if tries == self.retries:
+                raise failure
+            await self.sleep(min(MAX_BACKOFF_SECONDS, self.backoff * 2.0**tries))
+            tries += 1
+
+
+def resolve(config: PlaybookOptimizerConfig, *, scripts: Path | None) -> Assistant:
+    """The configured assistant. Raises InvalidRequest, with the reason, when there is none that can be called.
+
+    Scripts must be in the folder `scripts`; `None` forbids them.
+    """
+    retry = RetryPolicy(
+        float(config.webhook_timeout_seconds), config.webhook_max_retries, config.webhook_backoff_base_seconds
+    )
+    if config.webhook_url and config.assistant_script_path:
+        raise InvalidRequest("Two assistants are configured; set webhook_url or assistant_script_path, not both.")
+    if config.webhook_url:
+        url = _check_url(config.webhook_url)
+        auth_header = config.webhook_auth_header.get_secret_value() if config.webhook_auth_header else ""
+        if not auth_header.isprintable() or not auth_header.isascii():
+            raise InvalidRequest("webhook_auth_header contains characters that a header cannot have.")
+        return WebhookAssistant(url, auth_header=auth_header, retry=retry)
+    if config.assistant_script_path:
+        path = _check_script(config.assistant_script_path, scripts)
+        return ScriptAssistant(path, config.assistant_script_args, retry=retry)
+    raise InvalidRequest("There is no assistant to try playbooks with: set webhook_url or assistant_script_path.")
+
+
+def _check_url(text: str) -> str:
+    try:
+        url = httpx.URL(text.strip())
+    except httpx.InvalidURL as error:
+        raise InvalidRequest(f"webhook_url {text!r} is not a URL: {error}.") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InvalidRequest(f"webhook_url {text!r} does not begin with http:// or https:// and a host.")
+    return str(url)
+
+
+def _check_script(text: str, scripts: Path | None) -> Path:
+    path = Path(text).expanduser()
+    if scripts is None:
+        raise InvalidRequest("This server runs no scripts: other machines can reach it. Set REFLEXIO_SCRIPTS.")
+    if not path.resolve().is_relative_to(scripts.resolve()):
+        raise InvalidRequest(f"The assistant script {text!r} is not in {str(scripts)!r} (REFLEXIO_SCRIPTS).")
+    if not path.is_file():
+        raise InvalidRequest(f"The assistant script {str(path)!r} is missing or is no file.")
+    if not os.access(path, os.X_OK):
+        raise InvalidRequest(f"The assistant script {str(path)!r} is not executable.")
+    return path
+
+
+def payload(messages: Sequence[Message], guidance: Guidance) -> bytes:
+    """The request: the conversation, and the playbook to follow."""
+    playbook = {"id": guidance.id, "content": guidance.content, "trigger": guidance.trigger}
+    conversation = [{"role": message.role, "content": message.content} for message in messages]
+    return json.dumps({"messages": conversation, "playbooks": [playbook]}).encode()
+
+
+def _content(reply: bytes) -> str:
+    """The text of a reply. Keys other than `content` are ignored."""
+    excerpt = repr(reply[:200].decode("utf-8", "replace")) if reply else "nothing came back"
+    try:
+        body = json.loads(reply)
+    except (ValueError, RecursionError) as error:
+        raise AssistantFailed(f'The assistant did not answer with JSON {{"content": "…"}}: {excerpt}') from error
+    content = body.get("content") if isinstance(body, dict) else None
+    if not isinstance(content, str):
+        raise AssistantFailed(f'The assistant\'s JSON has no text under "content": {excerpt}')
+    # Databases and models reject NUL and lone surrogates.
+    return content.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+async def _read_bounded(parts: AsyncIterator[bytes]) -> bytes:
+    reply = bytearray()
+    async for part in parts:
+        reply += part
+        if len(reply) > MAX_REPLY_BYTES:
+            raise AssistantFailed(f"The assistant's reply is longer than {MAX_REPLY_BYTES:,} bytes.")
+    return bytes(reply)
+
+
+class WebhookAssistant:
+    """Posts to `url`. `auth_header` is sent unchanged. Redirects are not followed: they could lead anywhere."""
+
+    def __init__(self, url: str, *, auth_header: str = "", retry: RetryPolicy | None = None) -> None:
+        self._url = httpx.URL(url)
+        self._retry = retry or RetryPolicy()
+        authorization = {"Authorization": auth_header} if auth_header else {}
+        self._headers = {"Content-Type": "application/json", "Host": self._url.netloc.decode(), **authorization}
+        self._client: httpx.AsyncClient | None = None
+
+    async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+        body = payload(messages, guidance)
+        return _content(await self._retry.run(lambda: self._post(body)))
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _post(self, body: bytes) -> bytes:
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        for address in (await host_addresses(self._url.host, port))[:MAX_ADDRESSES]:
+            try:
+                return await self._send(address, body)
+            except httpx.ConnectError as error:
+                last_error = error
+            except httpx.HTTPError as error:
+                raise TransientFailure(f"The webhook failed: {type(error).__name__} {error}") from error
+        raise TransientFailure(f"The webhook cannot be reached: {last_error}") from last_error
+
+    async def _send(self, address: str, body: bytes) -> bytes:
+        url, extensions = self._url.copy_with(host=address), {"sni_hostname": self._url.host}
+        client = self._open_client()
+        async with client.stream("POST", url, content=body, headers=self._headers, extensions=extensions) as response:
+            status = response.status_code
+            if status in TRANSIENT_STATUSES or status >= 500:
+                raise TransientFailure(f"The webhook answered with HTTP {status}.")
+            if response.is_redirect:
+                raise AssistantFailed(f"The webhook redirects (HTTP {status}); set webhook_url to the final address.")
+            if not response.is_success:
+                raise AssistantFailed(f"The webhook answered with HTTP {status}.")
+            return await _read_bounded(response.aiter_bytes())
+
+    def _open_client(self) -> httpx.AsyncClient:
+        """Opened at the first use, and for http without certificates: reading them takes a while."""
+        if self._client is None:
+            seconds = self._retry.seconds
+            self._client = httpx.AsyncClient(
+                follow_redirects=False,
+                trust_env=False,
+                verify=self._url.scheme == "https",
+                timeout=httpx.Timeout(seconds, connect=min(WEBHOOK_CONNECT_SECONDS, seconds)),
+            )
+        return self._client
+
+
+async def host_addresses(host: str, port: int) -> list[str]:
+    """All addresses of a host. Raises AssistantFailed when one of them must not be called.
+
+    Cloud metadata services hand out credentials at link-local addresses. The connection goes to the address that was
+    checked here, so a name cannot point to one host during the check and to another one afterwards.
+    """
+    forbidden = f"The webhook's host {host!r} is a metadata or link-local address, which is never called."
+    if host.lower().rstrip(".") in METADATA_HOSTS:
+        raise AssistantFailed(forbidden)
+    try:
+        entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise TransientFailure(f"The webhook's host {host!r} cannot be found: {error}") from error
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+    if any(is_forbidden(address) for address in addresses):
+        raise AssistantFailed(forbidden)
+    return addresses
+
+
+def is_forbidden(text: str) -> bool:
+    address = ip_address(text.partition("%")[0])
+    if not isinstance(address, IPv4Address):
+        # IPv6 can wrap an IPv4 address in several ways.
+        nat64 = IPv4Address(int(address) & 0xFFFFFFFF) if address in NAT64 else None
+        address = nat64 or address.ipv4_mapped or address.sixtofour or address
+    return address.is_link_local or address.is_multicast or str(address) in METADATA_HOSTS
+
+
+class ScriptAssistant:
+    """Runs `path` for every answer, JSON on standard input and output, without a shell.
+
+    The script runs in its own process group; all processes of the group end with it.
+    """
+
+    def __init__(self, path: Path, args: Sequence[str] = (), *, retry: RetryPolicy | None = None) -> None:
+        self._command = [str(path.absolute()), *args]
+        self._retry = retry or RetryPolicy()
+
+    async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+        body = payload(messages, guidance)
+        return _content(await self._retry.run(lambda: self._run(body)))
+
+    async def aclose(self) -> None:
+        """Holds nothing open."""
+
+    async def _run(self, body: bytes) -> bytes:
+        async with _open_pipe() as (stdout, stdout_end), _open_pipe() as (stderr, stderr_end):
+            try:
+                process = await self._start(body, stdout_end, stderr_end)
+            finally:
+                os.close(stdout_end)
+                os.close(stderr_end)
+            exit_code = asyncio.create_task(process.wait())
+            output = asyncio.create_task(_read_bounded(_chunks(stdout)))
+            complaint = asyncio.create_task(_read_tail(stderr))
+            try:
+                await asyncio.wait({exit_code, output}, return_when=asyncio.FIRST_COMPLETED)
+                if output.done():
+                    output.result()  # Raises when it is too long.
+                code = await exit_code
+                # Processes that the script started end with it, and hold no output open.
+                _kill_group(process.pid)
+                await asyncio.wait({output, complaint}, timeout=SCRIPT_OUTPUT_SECONDS)
+                if code != 0:
+                    words = complaint.result() if complaint.done() else ""
+                    raise TransientFailure(f"The assistant script ended with code {code}: {words}")
+                if not output.done():
+                    raise TransientFailure("The assistant script ended, but a process of it still holds its output.")
+                return output.result()
+            finally:
+                _kill_group(process.pid)
+                for task in (exit_code, output, complaint):
+                    task.cancel()
+                await asyncio.gather(exit_code, output, complaint, process.wait(), return_exceptions=True)
+
+    async def _start(self, body: bytes, stdout: int, stderr: int) -> Process:
+        with TemporaryFile() as stdin:
+            stdin.write(body)
+            stdin.seek(0)
+            try:
+                return await asyncio.create_subprocess_exec(
+                    *self._command, stdin=stdin, stdout=stdout, stderr=stderr, env=ENVIRONMENT, start_new_session=True
+                )
+            except (OSError, ValueError) as error:
+                raise AssistantFailed(f"The assistant script cannot be started: {error}") from error
+
+
+@asynccontextmanager
+async def _open_pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
+    """A reader, and the file descriptor to write to, which the caller closes.
+
+    Not a pipe of asyncio's process: asyncio considers a process running as long as anybody holds one of those open.
+    """
+    read_end, write_end = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", 0)
+    )
+    try:
+        yield reader, write_end
+    finally:
+        transport.close()
+
+
+async def _chunks(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while chunk := await stream.read(READ_BYTES):
+        yield chunk
+
+
+async def _read_tail(stream: asyncio.StreamReader) -> str:
+    tail = b""
+    async for chunk in _chunks(stream):
+        tail = (tail + chunk)[-STDERR_BYTES:]
+    return tail.decode("utf-8", "replace").strip()
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # All processes of the group may have ended.
+        os.killpg(group, signal.SIGKILL)
