@@ -19,12 +19,12 @@ class State(MessagesState):
 
 
 def answer(state: State) -> dict[str, Any]:
-    """Writes dates as people do, until it is told better."""
+    """Writes dates in words until a lesson says otherwise."""
     return {"messages": [AIMessage("2026-11-16" if "yyyy-mm-dd" in state["lessons"] else "16 November 2026")]}
 
 
-def is_iso(said: str) -> tuple[bool, str]:
-    return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", said)), "Write the date as yyyy-mm-dd."
+def is_iso(output: str) -> tuple[bool, str]:
+    return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", output)), "Write the date as yyyy-mm-dd."
 
 
 async def main() -> None:

@@ -17,11 +17,11 @@ from reflexio.agents.adapters import from_openai_agents
 
 
 class ScriptedModel(Model):
-    """Writes dates as people do, until it is told better."""
+    """Writes dates in words until a lesson says otherwise."""
 
     async def get_response(self, system_instructions: str | None, *_: Any, **__: Any) -> ModelResponse:
-        said = "2026-11-16" if "yyyy-mm-dd" in (system_instructions or "") else "16 November 2026"
-        text = ResponseOutputText(type="output_text", text=said, annotations=[])
+        reply = "2026-11-16" if "yyyy-mm-dd" in (system_instructions or "") else "16 November 2026"
+        text = ResponseOutputText(type="output_text", text=reply, annotations=[])
         message = ResponseOutputMessage(id="1", type="message", role="assistant", status="completed", content=[text])
         return ModelResponse(output=[message], usage=Usage(requests=1), response_id=None)
 
@@ -30,8 +30,8 @@ class ScriptedModel(Model):
 
 
 @output_guardrail
-async def is_iso(context: RunContextWrapper[Any], agent: Agent[Any], said: str) -> GuardrailFunctionOutput:
-    fits = bool(re.fullmatch(r"\d{4}-\d\d-\d\d", said))
+async def is_iso(context: RunContextWrapper[Any], agent: Agent[Any], output: str) -> GuardrailFunctionOutput:
+    fits = bool(re.fullmatch(r"\d{4}-\d\d-\d\d", output))
     return GuardrailFunctionOutput("Write the date as yyyy-mm-dd.", tripwire_triggered=not fits)
 
 

@@ -15,14 +15,14 @@ from reflexio.agents.adapters import from_pydantic_ai
 
 
 def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Writes dates as people do, until it is told better."""
+    """Writes dates in words until a lesson says otherwise."""
     request = messages[-1]
-    told = request.instructions if isinstance(request, ModelRequest) else ""
-    return ModelResponse([TextPart("2026-11-16" if "yyyy-mm-dd" in (told or "") else "16 November 2026")])
+    instructions = request.instructions if isinstance(request, ModelRequest) else ""
+    return ModelResponse([TextPart("2026-11-16" if "yyyy-mm-dd" in (instructions or "") else "16 November 2026")])
 
 
-def is_iso(said: str) -> tuple[bool, str]:
-    return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", said)), "Write the date as yyyy-mm-dd."
+def is_iso(output: str) -> tuple[bool, str]:
+    return bool(re.fullmatch(r"\d{4}-\d\d-\d\d", output)), "Write the date as yyyy-mm-dd."
 
 
 async def main() -> None:

@@ -82,8 +82,8 @@ class Http:
                         yield from self._route(f"{method.upper()} {path}", operation)
         sent = [name for name in self.shapes if self._is_sent(name)]
         for title, names in (
-            ("What is sent", sent),
-            ("What is answered", [each for each in self.shapes if each not in sent]),
+            ("Request models", sent),
+            ("Response models", [each for each in self.shapes if each not in sent]),
         ):
             yield f"## {title}"
             for name in names:
@@ -99,7 +99,7 @@ class Http:
             )
         body = self._link(operation.get("requestBody", {}))
         answer = self._link(operation["responses"]["200"])
-        said = [f"{title}: {link}." for title, link in (("Body", body), ("Answer", answer)) if link]
+        said = [f"{title}: {link}." for title, link in (("Body", body), ("Response", answer)) if link]
         if said:
             yield " ".join(said)
 
@@ -183,7 +183,7 @@ class Client:
         self._words = words
 
     def page(self) -> Iterator[str]:
-        yield "## Making one"
+        yield "## Create a client"
         yield from self._section("ReflexioClient", Calls.__init__)
         yield from self._methods(Calls)
         yield from self._methods(AsyncReflexioClient)
@@ -200,7 +200,7 @@ class Client:
             if name.endswith("_async"):
                 twin = name.removesuffix("_async")
                 yield f"### {name}"
-                yield f"[{twin}](#{twin}) as published clients call it: it is awaited in both clients."
+                yield f"[{twin}](#{twin}) under the name of published clients; it is awaited in both clients."
             else:
                 yield from self._section(name, method)
 
@@ -262,7 +262,7 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def written(page: str, parts: Iterator[str]) -> str:
-    """The page with all below its mark written anew."""
+    """The page with everything below its mark replaced."""
     above, mark, _ = page.partition(MARK)
     if not mark:
         raise SystemExit(f"A page has no line {MARK!r}")

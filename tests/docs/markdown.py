@@ -1,11 +1,11 @@
-"""What a Markdown page holds: code blocks, sections and links, with the lines they stand on."""
+"""Parses Markdown pages: code blocks, sections, links and tables, with line numbers."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 _FENCE = re.compile(r"```(\w*)")
 _FRAGMENT = re.compile(r"<!-- fragment: \S.*-->")
@@ -14,7 +14,7 @@ _LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block. A fragment is marked by a comment above it that says why it cannot run."""
+    """A code block. A comment above marks a fragment and says why it cannot run."""
 
     language: str
     line: int
@@ -35,8 +35,8 @@ class Page:
         return self.path.read_text().splitlines()
 
     def blocks(self) -> list[Block]:
-        """Every fenced block; `line` counts from one and is the first line of code."""
-        found: list[Block] = []
+        """Every code block; `line` counts from one and is the first line of code."""
+        blocks: list[Block] = []
         lines = self.lines
         start = 0
         for number, line in enumerate(lines, 1):
@@ -47,12 +47,12 @@ class Page:
                 continue
             language = _FENCE.match(lines[start - 1])
             assert language is not None
-            above = next((each for each in reversed(lines[: start - 1]) if each.strip()), "")
+            above = next((earlier for earlier in reversed(lines[: start - 1]) if earlier.strip()), "")
             code = tuple(lines[start : number - 1])
-            found.append(Block(language[1], start + 1, code, bool(_FRAGMENT.fullmatch(above.strip()))))
+            blocks.append(Block(language[1], start + 1, code, bool(_FRAGMENT.fullmatch(above.strip()))))
             start = 0
         assert not start, f"{self.name}:{start}: this block is never closed"
-        return found
+        return blocks
 
     def prose(self) -> str:
         """The page without its code blocks."""
@@ -84,7 +84,7 @@ def page(name: str) -> Page:
 
 
 def row(text: str, first: str) -> list[str]:
-    """The cells of the table row that begins with `first` in code type."""
+    """The cells of the table row whose first cell is `first` in code type."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         if cells and cells[0] == f"`{first}`":
@@ -93,5 +93,5 @@ def row(text: str, first: str) -> list[str]:
 
 
 def first_cells(text: str) -> set[str]:
-    """What the table rows of a text are about: the first cell of each, where it is in code type."""
+    """The first cell of each table row, if it is in code type."""
     return set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))

@@ -10,7 +10,7 @@ from reflexio.agents.doors import Options
 from tests.docs.markdown import page
 
 PAGE = page("docs/how-to/agents.md")
-EVENTS = [each.name for each in events.ReflexionEvent.__subclasses__()]
+EVENTS = [event.name for event in events.ReflexionEvent.__subclasses__()]
 EVALUATORS = ["UnitTests", "Schema", "ExactMatch", "Regex", "Judge", "All", "Any", "Weighted"]
 
 
@@ -30,7 +30,7 @@ def test_every_reason_to_stop_is_named(reason: str) -> None:
 
 
 @pytest.mark.parametrize("option", sorted(Options.__annotations__))
-def test_every_option_is_told_in_the_docstring(option: str) -> None:
+def test_every_option_is_in_the_docstring(option: str) -> None:
     from reflexio.agents import reflexion
 
     assert f"`{option}`" in (reflexion.__doc__ or "")

@@ -1,4 +1,4 @@
-"""The scripts in examples/ run offline and print what they say."""
+"""The scripts in examples/ run offline and print what their comments promise."""
 
 import os
 import re
@@ -14,20 +14,20 @@ SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_a_script_prints_what_it_says(script: Path, tmp_path: Path) -> None:
-    # A proxy that does not exist: whoever wants to leave this machine fails.
-    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
-    done = subprocess.run(
+def test_a_script_prints_what_its_comments_promise(script: Path, tmp_path: Path) -> None:
+    # A proxy that does not exist: a call to another machine fails.
+    dead_proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+    completed = subprocess.run(
         [sys.executable, script],
-        env={**os.environ, **nowhere},
+        env={**os.environ, **dead_proxies},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == re.findall(r"^# > (.*)$", script.read_text(), flags=re.MULTILINE)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == re.findall(r"^# > (.*)$", script.read_text(), flags=re.MULTILINE)
 
 
 def test_there_is_one_for_each_adapter() -> None:

@@ -1,4 +1,4 @@
-"""Examples run as printed, one program a page, against a server that has just been started."""
+"""The Python of each page runs as one program against a new server, and shell lines name what exists."""
 
 import os
 import re
@@ -36,7 +36,7 @@ LINES_OF_SHELL = [
 
 
 def _program(page: Page) -> str:
-    """The page with all but its code left blank, so that an error names the page's own line."""
+    """The code of the page at its own line numbers, so that an error names the line of the page."""
     lines = [""] * len(page.lines)
     for block in _runnable(page):
         lines[block.line - 1 : block.line - 1 + len(block.code)] = block.code
@@ -48,7 +48,7 @@ def test_python_of_a_page_runs_and_prints_what_the_page_says(page: Page, server:
     program = tmp_path / "page.py"
     program.write_text(_program(page))
     environment = {**os.environ, "REFLEXIO_URL": server, "REFLEXIO_API_KEY": "", "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, program],
         env=environment,
         cwd=tmp_path,
@@ -57,9 +57,9 @@ def test_python_of_a_page_runs_and_prints_what_the_page_says(page: Page, server:
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, f"{page.name}:\n{done.stderr}"
-    said = re.findall(r"^ *# > (.*)$", program.read_text(), flags=re.MULTILINE)
-    assert done.stdout.splitlines() == said
+    assert completed.returncode == 0, f"{page.name}:\n{completed.stderr}"
+    expected = re.findall(r"^ *# > (.*)$", program.read_text(), flags=re.MULTILINE)
+    assert completed.stdout.splitlines() == expected
 
 
 def test_examples_exist() -> None:
@@ -72,7 +72,7 @@ def test_every_block_names_a_language_that_is_checked(path: Path) -> None:
 
 
 def _parse(command: Any, words: list[str]) -> None:
-    """Reads a command line as the program would, and runs nothing."""
+    """Parses a command line as the program would, and runs nothing."""
     context = command.make_context("reflexio", list(words))
     if hasattr(command, "resolve_command"):
         rest = [*context._protected_args, *context.args]
@@ -93,10 +93,10 @@ def test_shell_names_commands_options_targets_and_paths_that_exist(line: str) ->
         case ["make", target]:
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
         case ["curl", *rest]:
-            paths = [found for word in rest if (found := re.fullmatch(r"http://127\.0\.0\.1:8081(/[^?]*).*", word))]
+            urls = [match for word in rest if (match := re.fullmatch(r"http://127\.0\.0\.1:8081(/[^?]*).*", word))]
             known = {*create_app(Settings()).openapi()["paths"], "/docs", "/openapi.json"}
-            assert [each[1] for each in paths if each[1] in known], line
+            assert [url[1] for url in urls if url[1] in known], line
         case ["sqlite3" | "pip" | "cp" | "export" | "python", *_]:
             pass
         case _:
-            pytest.fail(f"nobody checks {words[0]!r}: teach this test to")
+            pytest.fail(f"this test cannot check the command {words[0]!r}: add a case for it")

@@ -1,4 +1,4 @@
-"""The pages that a script writes are what the code says, and the script notices when they are not."""
+"""The generated reference pages are up to date, and the script reports when they are not."""
 
 import shutil
 import subprocess
@@ -13,11 +13,11 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 def _run(*arguments: str | Path) -> str:
-    """Runs the script and returns its complaints."""
+    """Runs the script and returns what it reports."""
     script = ROOT / "scripts" / "make_reference.py"
-    done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
-    assert bool(done.returncode) == bool(done.stderr), done.stderr
-    return done.stderr
+    completed = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
+    assert bool(completed.returncode) == bool(completed.stderr), completed.stderr
+    return completed.stderr
 
 
 @pytest.fixture
@@ -31,25 +31,25 @@ def _replace(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_the_pages_are_what_the_code_says() -> None:
+def test_the_pages_are_up_to_date() -> None:
     assert _run("--check") == ""
 
 
-def test_a_name_without_a_meaning_is_named(copy: Path) -> None:
+def test_a_name_without_a_description_is_reported(copy: Path) -> None:
     _replace(copy / "words.toml", "rationale =", "reasoning =")
-    said = _run("--check", copy)
-    assert "NewUserPlaybook.rationale has no meaning" in said
-    assert "everywhere.reasoning is nowhere" in said
+    report = _run("--check", copy)
+    assert "NewUserPlaybook.rationale has no meaning" in report
+    assert "everywhere.reasoning is nowhere" in report
 
 
-def test_a_changed_default_is_noticed_and_mended(copy: Path) -> None:
+def test_a_changed_default_is_reported_and_repaired(copy: Path) -> None:
     _replace(copy / "http.md", "| `top_k` | integer, 1 to 10,000 | `5` |", "| `top_k` | integer, 1 to 10,000 | `7` |")
     assert "http.md is not what the code says" in _run("--check", copy)
     assert _run(copy) == ""
     assert (copy / "http.md").read_text() == (REFERENCE / "http.md").read_text()
 
 
-def test_the_pages_name_routes_shapes_and_methods_with_limits_and_links() -> None:
+def test_the_pages_name_routes_models_and_methods_with_limits_and_links() -> None:
     http, client = page("docs/reference/http.md").sections(), page("docs/reference/client.md").sections()
     assert "[PublishRequest](#publishrequest)" in http["POST /api/publish_interaction"]
     assert "| `user_id` | string, 1 to 255 | required |" in http["PublishRequest"]

@@ -1,4 +1,4 @@
-"""The pages of the reference that are written by hand name everything that exists, with its true default."""
+"""The hand-written reference pages name every setting, option, field and error, with its default."""
 
 import json
 import re
@@ -30,7 +30,7 @@ ERRORS = page("docs/reference/errors.md")
 
 
 def _default(field: FieldInfo) -> str:
-    """A field's default as the tables write it."""
+    """A field's default in the format of the tables."""
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
@@ -49,7 +49,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _with_parts(*roots: type[BaseModel]) -> list[type[BaseModel]]:
-    """The models and all that they are made of."""
+    """The models and the models of their fields."""
     seen: dict[type[BaseModel], None] = {}
     waiting = list(roots)
     while waiting:
@@ -65,11 +65,11 @@ def _with_parts(*roots: type[BaseModel]) -> list[type[BaseModel]]:
 
 def test_every_setting_has_a_row_with_its_default() -> None:
     server = SETTINGS.sections()["Server"]
-    assert first_cells(server) == {variable(each) for each in fields(Settings)}
-    for each in fields(Settings):
-        value = getattr(Settings(), each.name)
-        said = row(server, variable(each))[1]
-        assert said == (f"`{str(value).replace(str(Path.home()), '~')}`" if value else "none")
+    assert first_cells(server) == {variable(setting) for setting in fields(Settings)}
+    for setting in fields(Settings):
+        value = getattr(Settings(), setting.name)
+        default = row(server, variable(setting))[1]
+        assert default == (f"`{str(value).replace(str(Path.home()), '~')}`" if value else "none")
 
 
 def test_the_client_reads_its_two_variables_and_no_other() -> None:
@@ -80,7 +80,7 @@ def test_the_client_reads_its_two_variables_and_no_other() -> None:
     assert row(client, "REFLEXIO_URL")[1] == f"`{DEFAULT_URL}`"
 
 
-def _told(text: str) -> dict[str, str]:
+def _defaults(text: str) -> dict[str, str]:
     return {name: row(text, name)[1] for name in first_cells(text)}
 
 
@@ -88,18 +88,19 @@ def _told(text: str) -> dict[str, str]:
 
 
 def _commands(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
-    options = {each for option in command.params for each in (option.opts or [option.name])} - {"--help"}
+    options = {name for option in command.params for name in (option.opts or [option.name])} - {"--help"}
     below = getattr(command, "commands", {})
     if options or not below:
         yield name, options
-    for word, each in below.items():
-        yield from _commands(each, f"{name} {word}")
+    for word, subcommand in below.items():
+        yield from _commands(subcommand, f"{name} {word}")
 
 
 def test_every_command_has_a_section_with_its_options() -> None:
     known = dict(_commands(typer.main.get_command(app), "reflexio"))
-    told = {heading: first_cells(text) for heading, text in CLI.sections().items() if heading.startswith("reflexio")}
-    assert told == known
+    sections = CLI.sections()
+    documented = {name: first_cells(text) for name, text in sections.items() if name.startswith("reflexio")}
+    assert documented == known
 
 
 # Configuration
@@ -112,46 +113,46 @@ def test_every_part_of_the_configuration_has_a_section_and_no_other_has() -> Non
 @pytest.mark.parametrize("model", _with_parts(Config), ids=lambda model: model.__name__)
 def test_every_configuration_field_has_a_row_with_its_default(model: type[BaseModel]) -> None:
     text = CONFIG.sections()[model.__name__]
-    assert _told(text) == {name: _default(field) for name, field in model.model_fields.items()}
+    assert _defaults(text) == {name: _default(field) for name, field in model.model_fields.items()}
 
 
 # Errors
 
 
 def _error_classes() -> list[type[ReflexioError]]:
-    return [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.ReflexioError)]
+    return [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.ReflexioError)]
 
 
 def test_every_error_has_a_row_and_a_place_in_the_drawn_tree() -> None:
-    names = {each.__name__ for each in _error_classes()}
+    names = {kind.__name__ for kind in _error_classes()}
     assert first_cells(ERRORS.sections()["Errors"]) == names
     assert names <= set(re.findall(r"\w+", errors.__doc__ or ""))
 
 
 @pytest.mark.parametrize("kind", _error_classes(), ids=lambda kind: kind.__name__)
-def test_an_error_is_told_with_the_status_it_becomes(kind: type[ReflexioError]) -> None:
-    said = row(ERRORS.sections()["Errors"], kind.__name__)[1]
+def test_an_error_is_documented_with_its_status(kind: type[ReflexioError]) -> None:
+    documented = row(ERRORS.sections()["Errors"], kind.__name__)[1]
     if kind in (errors.ClientClosed, errors.ServerUnreachable, errors.ServerFailed):
-        assert said == "none"
+        assert documented == "none"
     else:
-        assert said == str(status_of(kind.__new__(kind)))
+        assert documented == str(status_of(kind.__new__(kind)))
 
 
-def test_every_status_is_told() -> None:
-    told = re.findall(r"^\| (\d{3}) \|", ERRORS.sections()["On the wire"], flags=re.MULTILINE)
-    assert {int(status) for status in told} == set(TITLES)
+def test_every_status_is_documented() -> None:
+    documented = re.findall(r"^\| (\d{3}) \|", ERRORS.sections()["On the wire"], flags=re.MULTILINE)
+    assert {int(status) for status in documented} == set(TITLES)
 
 
 # The pages themselves
 
 
 @pytest.mark.parametrize("reference", [SETTINGS, HTTP, CLIENT, CLI, CONFIG, ERRORS], ids=lambda page: page.name)
-def test_no_heading_stands_twice(reference: Page) -> None:
+def test_headings_are_unique(reference: Page) -> None:
     headings = re.findall(r"^#+ (.+)$", reference.prose(), flags=re.MULTILINE)
     assert sorted(headings) == sorted(set(headings))
 
 
-def test_presets_are_told_as_they_are() -> None:
-    told = page("docs/how-to/configure.md").sections()["Presets and windows"]
+def test_presets_are_documented_with_their_sizes() -> None:
+    presets = page("docs/how-to/configure.md").sections()["Presets and windows"]
     for preset in config_models.ExtractionPreset:
-        assert row(told, preset.value)[1:] == [str(size) for size in preset.sizes]
+        assert row(presets, preset.value)[1:] == [str(size) for size in preset.sizes]
