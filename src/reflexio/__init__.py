@@ -9,7 +9,11 @@ Names are imported when they are first used, so that `import reflexio` costs nex
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+DISTRIBUTION = "reflexio"
+"""The name under which this package is installed."""
+
 if TYPE_CHECKING:
+    __version__: str
     from reflexio.agents.agent import Agent as Agent
     from reflexio.agents.architecture.base import AgentSession as AgentSession
     from reflexio.agents.architecture.base import Architecture as Architecture
@@ -92,6 +96,10 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605  one list, not two
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(DISTRIBUTION)
     if name not in _HOMES:
         raise AttributeError(f"module 'reflexio' has no attribute {name!r}")
     value = getattr(import_module(f"reflexio.{_HOMES[name]}"), name)

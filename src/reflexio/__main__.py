@@ -1,4 +1,4 @@
-"""`python -m reflexio` is the command line."""
+"""`python -m reflexio` runs the command line."""
 
 from reflexio.cli import main
 

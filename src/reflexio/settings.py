@@ -1,4 +1,4 @@
-"""The process: a handful of REFLEXIO_* variables, read here and nowhere else."""
+"""The settings of a process: environment variables, read here and nowhere else."""
 
 import os
 import re
@@ -19,14 +19,15 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True)
 class RateLimit:
-    """`count` calls in `seconds`, for one route or for all of them ("*")."""
+    """At most `count` calls in `seconds`, to one route or to any ("*")."""
 
     route: str
     count: int
     seconds: int
 
     @classmethod
-    def read(cls, text: str) -> "RateLimit":
+    def parse(cls, text: str) -> "RateLimit":
+        """Reads a limit such as "600/minute" or "publish_interaction=60/minute"."""
         match = re.fullmatch(r"(?:([\w*]+)=)?(\d+)/(second|minute|hour|day)", text.strip())
         if not match or int(match[2]) < 1:
             raise InvalidRequest(
@@ -37,14 +38,14 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class Settings:
-    """How this process runs. Each field has a variable of its name: REFLEXIO_DATA, REFLEXIO_PORT …
+    """How this process runs. The variable of a field is its name in capitals: REFLEXIO_DATA, REFLEXIO_PORT …
 
-    Variables: data (folder of the embedded database), host, port, api_key (one key for the organisation
-    `default`), max_body_bytes, rate_limits ("600/minute,publish_interaction=60/minute"; none unless set),
-    cors_origins (comma separated; none unless set), agent_version (of publishes that name none), log_level,
-    embedder ("local", or "openai:text-embedding-3-small" with OPENAI_API_KEY and OPENAI_BASE_URL).
-    model (as "openai:gpt-5-mini"; the learner without a model unless set), concurrency (windows side by side),
-    scripts (folder that assistant scripts must be in; on a server that only this machine reaches, anywhere).
+    data: folder of the embedded database. host, port: where to listen. api_key: a key for the organisation `default`.
+    max_body_bytes: the largest request body. rate_limits: such as "600/minute,publish_interaction=60/minute".
+    cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
+    embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
+    learner when empty. concurrency: windows learned at the same time. scripts: the folder of assistant scripts;
+    without it, any script may run on a server that only this machine reaches.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -67,12 +68,13 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
-        given = {each.name: environment.get(variable(each), "").strip() for each in fields(cls)}
-        return cls(**{name: _parse(name, text) for name, text in given.items() if text})  # type: ignore[arg-type]
+        """Reads all variables. An empty value counts as not set."""
+        texts = {setting.name: environment.get(variable(setting), "").strip() for setting in fields(cls)}
+        return cls(**{name: _parse(name, text) for name, text in texts.items() if text})  # type: ignore[arg-type]
 
     @property
     def provider_keys(self) -> "dict[str, ProviderCredentials]":
-        """What opens the providers of models, by their names."""
+        """The credentials of the model providers, by provider name."""
         from reflexio.providers.chat.resolve import ProviderCredentials
 
         keys = {
@@ -84,7 +86,7 @@ class Settings:
 
 
 def variable(setting: "Field[Any]") -> str:
-    """The environment variable of a setting; providers' keys keep the names that people have set already."""
+    """The environment variable of a setting. Keys of model providers have the names that their own tools use."""
     return str(setting.metadata.get("variable", f"REFLEXIO_{setting.name.upper()}"))
 
 
@@ -93,28 +95,24 @@ def _parse(name: str, text: str) -> object:
         case "data" | "scripts":
             return Path(text).expanduser()
         case "port":
-            return _number(name, text, most=LAST_PORT)
+            return _parse_number(name, text, maximum=LAST_PORT)
         case "max_body_bytes" | "concurrency":
-            return _number(name, text)
+            return _parse_number(name, text)
         case "log_level":
-            return _one_of(LOG_LEVELS, name, text.lower())
+            if text.lower() not in LOG_LEVELS:
+                raise InvalidRequest(f"REFLEXIO_LOG_LEVEL: {text.lower()!r} is none of {', '.join(LOG_LEVELS)}.")
+            return text.lower()
         case "rate_limits":
-            return tuple(RateLimit.read(each) for each in text.split(",") if each.strip())
+            return tuple(RateLimit.parse(limit) for limit in text.split(",") if limit.strip())
         case "cors_origins":
-            return tuple(each.strip() for each in text.split(",") if each.strip())
+            return tuple(origin.strip() for origin in text.split(",") if origin.strip())
         case _:
             return text
 
 
-def _number(name: str, text: str, *, most: int | None = None) -> int:
+def _parse_number(name: str, text: str, *, maximum: int | None = None) -> int:
     if not text.isdecimal():
         raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is not a whole number.")
-    if most is not None and int(text) > most:
-        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text} is more than {most}.")
+    if maximum is not None and int(text) > maximum:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text} is more than {maximum}.")
     return int(text)
-
-
-def _one_of(known: tuple[str, ...], name: str, text: str) -> str:
-    if text not in known:
-        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is none of {', '.join(known)}.")
-    return text

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import reflexio
 from reflexio.client.sync import ReflexioClient
 from reflexio.errors import NotAuthorised, RateLimited
 from tests.builders import body, every_turn, problem, turns
@@ -22,7 +23,7 @@ WHOAMI = "/api/whoami"
 
 
 def test_the_version_is_true(open_server: Running) -> None:
-    assert httpx.get(f"{open_server.url}/meta/version").json() == {"version": version("reflexio")}
+    assert httpx.get(f"{open_server.url}/meta/version").json() == {"version": version(reflexio.DISTRIBUTION)}
 
 
 @pytest.mark.parametrize(
@@ -160,8 +161,8 @@ def test_the_demo_runs_where_a_proxy_is_set_and_says_where_to_review() -> None:
     command = [sys.executable, "-m", "reflexio", "demo"]
     env = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=120)
-    assert "Learned, by rules and without a model" in done.stdout
-    assert "A dashboard is not there yet: until it is, reflexio review" in done.stdout
+    assert "Learned by rules, without a model" in done.stdout
+    assert "There is no dashboard yet: review playbooks with reflexio review." in done.stdout
 
 
 def test_a_clean_stop_loses_nothing(start_server: StartServer) -> None:
@@ -209,7 +210,7 @@ def test_a_limit_for_a_route_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "there is no route 'publish'; did you mean 'publish_interaction'?" in done.stderr
 
 
-def test_a_port_that_is_taken_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = serve(tmp_path, REFLEXIO_PORT=port)
@@ -219,11 +220,11 @@ def test_a_port_that_is_taken_is_told_with_the_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/healthz", "/", "/meta/version"])
-def test_who_only_looks_at_an_open_page_sees_that_it_is_there(server: Running, path: str) -> None:
-    looked, read = httpx.head(server.url + path), httpx.get(server.url + path)
-    assert looked.is_success
-    assert looked.content == b""
-    assert looked.headers["content-length"] == str(len(read.content))
+def test_head_requests_get_the_headers_of_the_get_response(server: Running, path: str) -> None:
+    head, get = httpx.head(server.url + path), httpx.get(server.url + path)
+    assert head.is_success
+    assert head.content == b""
+    assert head.headers["content-length"] == str(len(get.content))
 
 
 def serve(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":

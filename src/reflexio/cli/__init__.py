@@ -1,14 +1,15 @@
-"""The command line: `reflexio serve`, `reflexio keys …`, `reflexio optimise …`, `reflexio demo`."""
+"""The command line, `reflexio …`: one module for each group of commands. Errors of ours are one line and exit code 1.
+
+A command parses its options and calls the server, or a service on the embedded database; it decides nothing itself.
+"""
 
 import sys
 
-from reflexio.server.loading import loading
-
 
 def main() -> None:
-    with loading():
-        from reflexio.cli.app import app
-        from reflexio.errors import ReflexioError
+    """Runs the command line."""
+    from reflexio.cli.app import app
+    from reflexio.errors import ReflexioError
 
     try:
         app()

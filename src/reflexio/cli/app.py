@@ -1,14 +1,13 @@
-"""All commands and their options."""
+"""The commands `serve` and `demo`, and the groups `keys`, `review` and `optimise`."""
 
 import dataclasses
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import reflexio
 from reflexio.cli import keys, optimise, review
-from reflexio.server.loading import loading
 from reflexio.settings import Settings
 
 app = typer.Typer(
@@ -22,15 +21,10 @@ app.add_typer(review.app, name="review")
 app.add_typer(optimise.app, name="optimise")
 
 
-def _with(**given: Any) -> Settings:
-    """The environment's settings, with what the command line says."""
-    return dataclasses.replace(Settings.read(), **{name: value for name, value in given.items() if value is not None})
-
-
 @app.callback(invoke_without_command=True)
 def root(show_version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
     if show_version:
-        typer.echo(version("reflexio"))
+        typer.echo(reflexio.__version__)
         raise typer.Exit
 
 
@@ -41,10 +35,10 @@ def serve(
     data: Annotated[Path | None, typer.Option(help="Folder of the embedded database (~/.reflexio).")] = None,
 ) -> None:
     """Start the server."""
-    with loading():
-        from reflexio.server.run import serve as run
+    from reflexio.server.run import serve as run
 
-    run(_with(host=host, port=port, data=data))
+    options: dict[str, Any] = {"host": host, "port": port, "data": data}
+    run(dataclasses.replace(Settings.read(), **{name: value for name, value in options.items() if value is not None}))
 
 
 @app.command()

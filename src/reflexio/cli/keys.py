@@ -1,4 +1,4 @@
-"""`reflexio keys`: make, list and revoke API keys of the database on this machine."""
+"""`reflexio keys`: create, list and revoke the API keys of the database on this machine."""
 
 import asyncio
 import dataclasses
@@ -15,22 +15,23 @@ from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
 from reflexio.settings import Settings
 
-app = typer.Typer(help="API keys: each one speaks for one organisation.", no_args_is_help=True)
+app = typer.Typer(help="API keys. Each key belongs to one organisation.", no_args_is_help=True)
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded database (~/.reflexio).")]
 T = TypeVar("T")
 
 
-def _with_database(data: Path | None, act: Callable[[Database], Awaitable[T]], *, new: bool = False) -> T:
+def _with_database(data: Path | None, action: Callable[[Database], Awaitable[T]], *, create: bool = False) -> T:
+    """Runs `action` on the database, which must exist unless `create` is true."""
     from reflexio.app import DATABASE, open_database
 
     async def run() -> T:
         settings = Settings.read()
         settings = dataclasses.replace(settings, data=data) if data else settings
-        if not new and not (settings.data / DATABASE).exists():
+        if not create and not (settings.data / DATABASE).exists():
             raise NotFound("Choose its folder with --data.", what="database in", id=str(settings.data))
         database = await open_database(settings)
         try:
-            return await act(database)
+            return await action(database)
         finally:
             await database.close()
 
@@ -39,35 +40,39 @@ def _with_database(data: Path | None, act: Callable[[Database], Awaitable[T]], *
 
 @app.command()
 def create(
-    org: Annotated[str, typer.Option(help="The organisation that the key speaks for.")] = keys.DEFAULT_ORG,
+    org: Annotated[str, typer.Option(help="The organisation of the key.")] = keys.DEFAULT_ORG,
     label: Annotated[str, typer.Option(help="A note for yourself.")] = "",
     data: Data = None,
 ) -> None:
-    """Make a key and show it, once."""
-    made = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label), new=True)
-    typer.echo(made.token)
-    note = f"Key {made.key.id} of organisation {made.key.org_id!r}. It is not shown again."
+    """Create a key and show it, once."""
+    created = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label), create=True)
+    typer.echo(created.token)
+    note = f"Key {created.key.id} of organisation {created.key.org_id!r}. It is not shown again."
     typer.echo(f"{note} From now on every call needs a key.", err=True)
 
 
 @app.command("list")
 def list_keys(data: Data = None) -> None:
-    """Show the valid keys."""
+    """List the valid keys."""
     for key in _with_database(data, lambda database: database.read_keys(lambda rows: rows.list())):
-        made = datetime.fromtimestamp(key.created_at, UTC).date()
-        typer.echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{made}\t{key.label}")
+        day = datetime.fromtimestamp(key.created_at, UTC).date()
+        typer.echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{day}\t{key.label}")
 
 
 @app.command()
-def revoke(key_id: int, data: Data = None) -> None:
-    """Make a key invalid. A running server follows within two seconds."""
+def revoke(
+    key_id: Annotated[int, typer.Argument(help="The number that `reflexio keys list` shows.")], data: Data = None
+) -> None:
+    """Revoke a key. A running server refuses it within two seconds."""
 
-    async def act(database: Database) -> bool:
+    async def revoke_key(database: Database) -> bool:
         await keys.revoke(database, SystemClock(), key_id)
         return bool(await database.read_keys(lambda rows: rows.list()))
 
-    others = _with_database(data, act)
+    other_keys = _with_database(data, revoke_key)
     typer.echo(f"Key {key_id} is revoked.")
-    if not others:
-        note = "That was the last key: unless the server has REFLEXIO_API_KEY, everybody on its machine is served"
+    if not other_keys:
+        note = (
+            "That was the last key. Unless the server has REFLEXIO_API_KEY, it now serves every caller on its machine"
+        )
         typer.echo(f"{note} as organisation {keys.DEFAULT_ORG!r}, without a key.", err=True)

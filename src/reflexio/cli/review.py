@@ -1,6 +1,6 @@
-"""`reflexio review`: what waits for a decision, and the decision, in the terminal.
+"""`reflexio review`: the agent playbooks that wait for a decision, and the decisions.
 
-Without a command it goes through the queue in a terminal, and lists it where nobody can answer.
+Without a command it asks about one playbook after the other in a terminal, and lists them anywhere else.
 """
 
 import getpass
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
     from reflexio.models.playbook import AgentPlaybook
     from reflexio.models.review import ReviewItem, ReviewResponse, Testimony
 
-app = typer.Typer(help="Agent playbooks that wait for a person: list, show, approve, reject, edit, undo.")
+app = typer.Typer(help="Review agent playbooks: list, show, approve, reject, edit, undo.")
 
-Url = Annotated[str, typer.Option(help="The server (REFLEXIO_URL, else this machine's).")]
+Url = Annotated[str, typer.Option(help="The server's URL (REFLEXIO_URL, else http://127.0.0.1:8081).")]
 Ids = Annotated[list[int], typer.Argument(help="Numbers of agent playbooks.")]
 Number = Annotated[int, typer.Argument(help="Number of an agent playbook.")]
-Version = Annotated[str | None, typer.Option("--agent-version", help="Only of this agent version.")]
-Type = Annotated[str | None, typer.Option("--playbook-name", help="Only of this type.")]
-Reason = Annotated[str, typer.Option(help="Why; it is kept.")]
-Reviewer = Annotated[str, typer.Option(help="Who decides; it is kept (the name you are logged in with).")]
-KEYS = "[a]pprove  [r]eject  [e]dit and approve  [s]kip  [q]uit"
+Version = Annotated[str | None, typer.Option("--agent-version", help="Only playbooks of this agent version.")]
+Type = Annotated[str | None, typer.Option("--playbook-name", help="Only playbooks of this type.")]
+Reason = Annotated[str, typer.Option(help="The reason; it is recorded.")]
+Reviewer = Annotated[str, typer.Option(help="Who decides; it is recorded (your login name).")]
+CHOICES = "[a]pprove  [r]eject  [e]dit and approve  [s]kip  [q]uit"
 
 
 def _connect(url: str) -> "ReflexioClient":
-    # Here, because a server that starts needs no client.
+    # Loaded here: a starting server needs no client.
     from reflexio.client.sync import ReflexioClient
 
     return ReflexioClient(url_endpoint=url)
 
 
 def is_terminal() -> bool:
-    """Whether somebody is there to answer."""
+    """Whether a person can answer questions."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _who(reviewer: str) -> str:
+def _reviewer_name(reviewer: str) -> str:
     if reviewer:
         return reviewer
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # nobody is logged in, as in a container
+    except (KeyError, OSError):  # no user is logged in, as in a container
         return ""
 
 
@@ -61,73 +61,81 @@ def root(
     with _connect(url) as client:
         items = _queue(client, agent_version, playbook_name)
         if is_terminal():
-            _walk(client, items, _who(reviewer))
+            _walk(client, items, _reviewer_name(reviewer))
         else:
             _list(items)
 
 
 @app.command("list")
 def list_queue(agent_version: Version = None, playbook_name: Type = None, url: Url = "") -> None:
-    """Show what waits for a decision, one line each."""
+    """List the playbooks that wait for a decision, one a line."""
     with _connect(url) as client:
         _list(_queue(client, agent_version, playbook_name))
 
 
 @app.command()
 def show(number: Number, url: Url = "") -> None:
-    """Show one with its evidence, disagreement, difference and history."""
+    """Show one playbook with its evidence, disagreement, difference and history."""
     with _connect(url) as client:
         (item,) = client.get_review_queue(agent_playbook_id=number).items
-        typer.echo(told(item))
+        typer.echo(describe(item))
 
 
 @app.command()
 def approve(numbers: Ids, reason: Reason = "", reviewer: Reviewer = "", url: Url = "") -> None:
-    """Approve several, all or none. What they replace is retired."""
+    """Approve several playbooks, all or none. The playbooks that they replace are retired."""
     with _connect(url) as client:
-        _say(client.review_agent_playbooks(numbers, playbook_status="approved", reviewer=_who(reviewer), reason=reason))
+        _print_response(
+            client.review_agent_playbooks(
+                numbers, playbook_status="approved", reviewer=_reviewer_name(reviewer), reason=reason
+            )
+        )
 
 
 @app.command()
 def reject(numbers: Ids, reason: Reason = "", reviewer: Reviewer = "", url: Url = "") -> None:
-    """Reject several, all or none."""
+    """Reject several playbooks, all or none."""
     with _connect(url) as client:
-        _say(client.review_agent_playbooks(numbers, playbook_status="rejected", reviewer=_who(reviewer), reason=reason))
+        _print_response(
+            client.review_agent_playbooks(
+                numbers, playbook_status="rejected", reviewer=_reviewer_name(reviewer), reason=reason
+            )
+        )
 
 
 @app.command()
 def edit(
     number: Number,
-    content: Annotated[str | None, typer.Option(help="What it says.")] = None,
-    trigger: Annotated[str | None, typer.Option(help="When it applies.")] = None,
-    rationale: Annotated[str | None, typer.Option(help="Why.")] = None,
-    approved: Annotated[bool, typer.Option("--approve", help="Approve it at once.")] = False,
+    content: Annotated[str | None, typer.Option(help="The new content.")] = None,
+    trigger: Annotated[str | None, typer.Option(help="The new trigger: when the playbook applies.")] = None,
+    rationale: Annotated[str | None, typer.Option(help="The new rationale.")] = None,
+    approved: Annotated[bool, typer.Option("--approve", help="Also approve the playbook.")] = False,
     reason: Reason = "",
     reviewer: Reviewer = "",
     url: Url = "",
 ) -> None:
-    """Change the wording of one, and approve it if so wished. Without a wording it asks for one."""
+    """Change the wording of one playbook, and approve it with --approve. Without a new wording it asks for one."""
     with _connect(url) as client:
         if content is None and trigger is None and rationale is None:
             (item,) = client.get_review_queue(agent_playbook_id=number).items
-            content = _edited(item.agent_playbook)
-        done = client.update_agent_playbook(
+            content = _ask_wording(item.agent_playbook)
+        response = client.update_agent_playbook(
             number,
             content=content,
             trigger=trigger,
             rationale=rationale,
             playbook_status="approved" if approved else None,
-            reviewer=_who(reviewer),
+            reviewer=_reviewer_name(reviewer),
             reason=reason,
         )
-        typer.echo(done.msg)
+        typer.echo(response.msg)
 
 
 @app.command()
 def undo(numbers: Ids, reason: Reason = "", reviewer: Reviewer = "", url: Url = "") -> None:
-    """Take the last decision about each back. What was retired stands again."""
+    """Take back the last decision about each playbook. Playbooks that it retired are restored."""
     with _connect(url) as client:
-        _say(client.undo_review(numbers, reviewer=_who(reviewer), reason=reason))
+        _print_response(client.undo_review(numbers, reviewer=_reviewer_name(reviewer), reason=reason))
 
 
 def _queue(client: "ReflexioClient", agent_version: str | None, playbook_name: str | None) -> "list[ReviewItem]":
@@ -152,53 +160,55 @@ def _list(items: "list[ReviewItem]") -> None:
 
 
 def _walk(client: "ReflexioClient", items: "list[ReviewItem]", reviewer: str) -> None:
-    """One after the other; what was decided is decided even if the rest is left for later."""
+    """Asks about one playbook after the other. Each decision is stored at once."""
     for place, item in enumerate(items, start=1):
-        typer.echo(f"\n── {place} of {len(items)} ──\n{told(item)}\n")
-        if not _decided(client, item.agent_playbook, reviewer):
+        typer.echo(f"\n── {place} of {len(items)} ──\n{describe(item)}\n")
+        if not _decide(client, item.agent_playbook, reviewer):
             return
-    typer.echo("Nothing waits for a decision." if not items else "That was all.")
+    typer.echo("Nothing waits for a decision." if not items else "That was the last one.")
 
 
-def _decided(client: "ReflexioClient", playbook: "AgentPlaybook", reviewer: str) -> bool:
-    """False to stop here."""
+def _decide(client: "ReflexioClient", playbook: "AgentPlaybook", reviewer: str) -> bool:
+    """Asks for one decision and stores it. False when the reviewer wants to stop."""
     number = playbook.agent_playbook_id
-    match typer.prompt(KEYS, default="s", show_default=False).strip().lower()[:1]:
+    match typer.prompt(CHOICES, default="s", show_default=False).strip().lower()[:1]:
         case "q":
             return False
         case "a":
-            _say(client.review_agent_playbooks([number], playbook_status="approved", reviewer=reviewer))
+            _print_response(client.review_agent_playbooks([number], playbook_status="approved", reviewer=reviewer))
         case "r":
-            reason = typer.prompt("Why", default="", show_default=False)
-            _say(client.review_agent_playbooks([number], playbook_status="rejected", reviewer=reviewer, reason=reason))
+            reason = typer.prompt("Reason", default="", show_default=False)
+            _print_response(
+                client.review_agent_playbooks([number], playbook_status="rejected", reviewer=reviewer, reason=reason)
+            )
         case "e":
-            text = _edited(playbook)
-            done = client.update_agent_playbook(number, content=text, playbook_status="approved", reviewer=reviewer)
-            typer.echo(done.msg)
+            text = _ask_wording(playbook)
+            response = client.update_agent_playbook(number, content=text, playbook_status="approved", reviewer=reviewer)
+            typer.echo(response.msg)
         case _:
-            typer.echo("Left for later.")
+            typer.echo("Skipped.")
     return True
 
 
-def _edited(playbook: "AgentPlaybook") -> str:
-    return str(typer.prompt("Say it so", default=playbook.content)).strip()
+def _ask_wording(playbook: "AgentPlaybook") -> str:
+    return str(typer.prompt("New wording", default=playbook.content)).strip()
 
 
-def _say(done: "ReviewResponse") -> None:
-    typer.echo(done.msg)
-    if done.retired_ids:
-        typer.echo(f"Retired: {', '.join(map(str, done.retired_ids))}")
-    if done.restored_ids:
-        typer.echo(f"Stands again: {', '.join(map(str, done.restored_ids))}")
+def _print_response(response: "ReviewResponse") -> None:
+    typer.echo(response.msg)
+    if response.retired_ids:
+        typer.echo(f"Retired: {', '.join(map(str, response.retired_ids))}")
+    if response.restored_ids:
+        typer.echo(f"Restored: {', '.join(map(str, response.restored_ids))}")
 
 
 def _line(playbook: "AgentPlaybook") -> str:
-    said = f"{playbook.trigger}: {playbook.content}" if playbook.trigger else playbook.content
-    return " ".join(said.split())
+    text = f"{playbook.trigger}: {playbook.content}" if playbook.trigger else playbook.content
+    return " ".join(text.split())
 
 
-def told(item: "ReviewItem") -> str:
-    """All that speaks for and against a playbook, in lines."""
+def describe(item: "ReviewItem") -> str:
+    """A playbook with its evidence, disagreement, difference and history, as text."""
     playbook = item.agent_playbook
     lines = [
         f"{playbook.agent_playbook_id}  {playbook.playbook_name}  {playbook.agent_version}  "
@@ -207,12 +217,12 @@ def told(item: "ReviewItem") -> str:
         f"Do:   {playbook.content}",
         *([f"Why:  {playbook.rationale}"] if playbook.rationale else []),
         f"Support: {item.support} users, {item.evidence_count} playbooks",
-        *(f"  + {_testimony(each)}" for each in item.evidence),
+        *(f"  + {_quote(quote)}" for quote in item.evidence),
         *(["Disagreement:"] if item.disagreement else []),
-        *(f"  - {_testimony(each)}" for each in item.disagreement),
+        *(f"  - {_quote(quote)}" for quote in item.disagreement),
         *([f"Replaces {', '.join(map(str, playbook.replaces))}:", item.difference] if item.replaces else []),
         *(["History:"] if item.history else []),
-        *(f"  {_moment(each.at)} {each.op} {each.actor} {each.to_status} {each.reason}" for each in item.history),
+        *(f"  {_moment(event.at)} {event.op} {event.actor} {event.to_status} {event.reason}" for event in item.history),
     ]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -221,6 +231,6 @@ def _moment(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _testimony(each: "Testimony") -> str:
-    said = " ".join((each.source_span or each.content).split())
-    return f"{each.user_id or 'somebody'}: {said}"
+def _quote(quote: "Testimony") -> str:
+    text = " ".join((quote.source_span or quote.content).split())
+    return f"{quote.user_id or 'unknown user'}: {text}"

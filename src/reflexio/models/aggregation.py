@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import ConfigDict, StringConstraints
 
 from reflexio.models.config import DEFAULT_PLAYBOOK
 from reflexio.models.generation import DEFAULT_VERSION
@@ -12,6 +12,9 @@ from reflexio.models.shape import Answered, Sent, Version
 
 class RunPlaybookAggregationRequest(Sent):
     """Which user playbooks are aggregated: those of one agent version, of one type or all."""
+
+    # Built at once: FastAPI reads this body, and ignores pydantic's warning about its alias only at import.
+    model_config = ConfigDict(defer_build=False)
 
     agent_version: Version = DEFAULT_VERSION
     playbook_name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=255)] | None = None

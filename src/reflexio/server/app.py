@@ -1,10 +1,9 @@
-"""The HTTP application around a running Reflexio."""
+"""The HTTP application around a running Reflexio. The route modules declare who answers each route."""
 
 import asyncio
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
@@ -13,72 +12,48 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+import reflexio
 from reflexio.app import Reflexio, build
 from reflexio.errors import InvalidRequest
 from reflexio.models.config import Setting
 from reflexio.models.shape import Answered, Sent
 from reflexio.models.shape import build as build_model
 from reflexio.server import problems
-from reflexio.server.auth import Gate
-from reflexio.server.body import Handler, JsonRoute
-from reflexio.server.entry import Entry
-from reflexio.server.limits import Limiter, name
+from reflexio.server.authentication import Authenticator
+from reflexio.server.direct import direct_handlers
+from reflexio.server.request_gate import RateLimiter, RequestGate, route_name
 from reflexio.server.routes import (
     aggregation,
-    documentation,
-    generation,
     health,
     interactions,
     learnings,
     operations,
     optimisation,
-    outcomes,
-    review,
-    searching,
-    settings,
+    organisation,
+    search,
 )
 from reflexio.settings import RateLimit, Settings
 
-# FastAPI silences this while it makes a route; ours are built later, when it no longer does.
-warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
-
-FIRST_CALLS = 0.3
-"""Seconds in which a server that has just started does nothing but answer."""
-EXPOSED = ("Retry-After", "X-Request-ID")
+MODEL_BUILD_DELAY = 0.3
+"""Seconds after the start in which the server only answers requests, and builds no models ahead of their use."""
+EXPOSED_HEADERS = ("Retry-After", "X-Request-ID")
 """Headers that a web page of an allowed origin may read."""
 SUMMARY = "The learning layer for AI agents: publish what happened, get back what was learned."
-ROUTES = (
-    documentation,
-    health,
-    interactions,
-    learnings,
-    outcomes,
-    operations,
-    generation,
-    aggregation,
-    review,
-    optimisation,
-    searching,
-    settings,
+ROUTERS = (
+    health.router,
+    interactions.router,
+    learnings.router,
+    operations.router,
+    aggregation.router,
+    aggregation.review_router,
+    optimisation.router,
+    search.router,
+    organisation.router,
 )
 
 
-def _install(app: FastAPI, house: Reflexio) -> None:
-    app.state.reflexio = house
-    app.state.stopping = False
-    app.state.gate = Gate(house.database, house.settings.api_key)
-    app.state.limiter = Limiter(house.settings.rate_limits)
-
-
-def _straight() -> dict[tuple[str, str], Handler]:
-    """The routes that need nothing of the router, by method and path."""
-    routes = [route for module in ROUTES for route in module.router.routes]
-    plain = [route for route in routes if isinstance(route, JsonRoute) and route.is_plain]
-    return {(method, route.path): route.straight() for route in plain for method in route.methods or ()}
-
-
-class App(FastAPI):
-    """FastAPI behind our entry: what the entry answers itself passes none of the rooms in between."""
+class ServerApp(FastAPI):
+    """FastAPI behind the request gate. `entry` is made when the application starts."""
 
     entry: ASGIApp
 
@@ -89,71 +64,89 @@ class App(FastAPI):
         scope["app"] = self
         await self.entry(scope, receive, send)
 
+    async def by_fastapi(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request by FastAPI, behind the gate."""
+        await super().__call__(scope, receive, send)
+
     def openapi(self) -> dict[str, Any]:
-        """The document, and how a key is sent: one is needed as soon as there is any."""
+        """The OpenAPI document, with the way to send a key: a key is needed as soon as one exists."""
         if not self.openapi_schema:
-            document = super().openapi()
+            with warnings.catch_warnings():
+                # FastAPI gives body fields an alias that pydantic does not use. FastAPI ignores the warning when it
+                # declares a route; our models are built later, here.
+                warnings.simplefilter("ignore", category=UnsupportedFieldAttributeWarning)
+                document = super().openapi()
             document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
             document["security"] = [{"key": []}, {}]
         return super().openapi()
 
-    async def by_router(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await super().__call__(scope, receive, send)
+    def open_gate(self, parts: Reflexio) -> None:
+        """Puts the request gate in front of FastAPI."""
+        settings = parts.settings
+        self.state.reflexio = parts
+        self.state.stopping = False
+        self.entry = RequestGate(
+            self.by_fastapi,
+            authenticator=Authenticator(parts.database, settings.api_key),
+            limiter=RateLimiter(settings.rate_limits),
+            max_body_bytes=settings.max_body_bytes,
+            direct=direct_handlers(ROUTERS),
+            on_traffic=parts.traffic.record_call,
+        )
+        if settings.cors_origins:
+            self.entry = CORSMiddleware(
+                self.entry,
+                allow_origins=list(settings.cors_origins),
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=EXPOSED_HEADERS,
+            )
 
 
 async def _build_models() -> None:
-    """In a thread and a moment later: whoever is first builds the one model that it needs, and waits for no other."""
-    await asyncio.sleep(FIRST_CALLS)
-    for shape in (Sent, Answered, Setting):
-        await asyncio.to_thread(build_model, shape)
+    """Builds all models in a thread, so that later requests need not. Until then a request builds what it needs."""
+    await asyncio.sleep(MODEL_BUILD_DELAY)
+    for model in (Sent, Answered, Setting):
+        await asyncio.to_thread(build_model, model)
 
 
-def create_app(config: Settings) -> FastAPI:
+def create_app(settings: Settings) -> FastAPI:
+    """The application. It builds Reflexio when it starts, unless `app.state.reflexio` is there already."""
+
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        house = getattr(app.state, "reflexio", None) or await build(config)
-        _install(app, house)
-        house.start()
-        building = asyncio.create_task(_build_models())
+    async def lifespan(app: ServerApp) -> AsyncIterator[None]:
+        parts = getattr(app.state, "reflexio", None) or await build(settings)
+        app.open_gate(parts)
+        parts.start()
+        models = asyncio.create_task(_build_models())
         try:
             yield
         finally:
-            building.cancel()
-            await house.close()
+            models.cancel()
+            await parts.close()
 
-    _must_be_routes(config.rate_limits)
-    app = App(
+    _check_route_names(settings.rate_limits)
+    app = ServerApp(
         title="Reflexio",
         summary=SUMMARY,
-        version=version("reflexio"),
+        version=reflexio.__version__,
         lifespan=lifespan,
         responses=problems.DOCUMENTED,
         docs_url=None,
     )
-    app.entry = Entry(app.by_router, max_body_bytes=config.max_body_bytes, straight=_straight())
-    if config.cors_origins:
-        app.entry = CORSMiddleware(
-            app.entry,
-            allow_origins=list(config.cors_origins),
-            allow_methods=["*"],
-            allow_headers=["*"],
-            expose_headers=EXPOSED,
-        )
     problems.install(app)
-    for module in ROUTES:
-        app.include_router(module.router)
+    for router in ROUTERS:
+        app.include_router(router)
     return app
 
 
-def _must_be_routes(limits: Sequence[RateLimit]) -> None:
-    """A limit for a route that is not there would limit nothing, without a word."""
-    if not limits:
-        return
-    from difflib import get_close_matches
-
-    known = {name(route.path) for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)}
+def _check_route_names(limits: Sequence[RateLimit]) -> None:
+    """A rate limit for an unknown route would limit nothing, silently."""
+    known = {route_name(route.path) for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)}
     for limit in limits:
         if limit.route not in ("*", *known):
-            near = get_close_matches(limit.route, known) or sorted(each for each in known if limit.route in each)
+            from difflib import get_close_matches
+
+            near = get_close_matches(limit.route, known) or sorted(name for name in known if limit.route in name)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             raise InvalidRequest(f"REFLEXIO_RATE_LIMITS: there is no route {limit.route!r}{hint}")

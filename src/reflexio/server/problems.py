@@ -1,4 +1,4 @@
-"""Errors become HTTP answers here and nowhere else: RFC 9457 problem details, with a `detail` in plain words."""
+"""The one table of errors and HTTP statuses. Every error becomes a problem response (RFC 9457) here."""
 
 import logging
 import math
@@ -15,7 +15,7 @@ from reflexio import errors
 
 log = logging.getLogger("reflexio.server")
 
-MEDIA = "application/problem+json"
+MEDIA_TYPE = "application/problem+json"
 STATUS: dict[type[errors.ReflexioError], int] = {
     errors.TooLarge: 413,
     errors.InvalidRequest: 422,
@@ -43,13 +43,11 @@ TITLES = {
     503: "Unavailable",
     507: "Disk full",
 }
-
-
 DOCUMENTED: dict[int | str, dict[str, Any]] = {
     "default": {
         "description": "A problem (RFC 9457): `detail` says in words what is wrong.",
         "content": {
-            MEDIA: {
+            MEDIA_TYPE: {
                 "schema": {
                     "type": "object",
                     "required": ["type", "title", "status", "detail", "request_id"],
@@ -66,12 +64,13 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
         },
     }
 }
-"""What the OpenAPI document says about every route's errors."""
+"""The error response of every route in the OpenAPI document."""
 
 
 def problem(
     status: int, detail: str, *, request_id: str = "", headers: dict[str, str] | None = None, **more: Any
 ) -> Response:
+    """A problem response. `more` are further fields of its body."""
     body = {
         "type": "about:blank",
         "title": TITLES.get(status, "Error"),
@@ -80,87 +79,63 @@ def problem(
         "request_id": request_id,
         **more,
     }
-    return Response(orjson.dumps(body), status_code=status, media_type=MEDIA, headers=headers)
+    return Response(orjson.dumps(body), status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def status_of(error: errors.ReflexioError) -> int:
+    """The status of the error's class, else of the nearest class above it, else 500."""
     return next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
 
 
 def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
-    status = status_of(error)
+    """The problem response for one of our own errors."""
     headers = {}
     if isinstance(error, errors.RateLimited):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if isinstance(error, errors.NotAuthorised):
         headers["WWW-Authenticate"] = "Bearer"
-    more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}
-    # What the database said is for the operator, and in the log.
+    # The database's own message is for the operator: it goes to the log only.
     detail = str(errors.StorageUnavailable()) if type(error) is errors.StorageUnavailable else str(error)
-    if more:
-        detail = f"{detail} {in_words(error.errors)}"  # type: ignore[attr-defined]
-    return problem(status, detail, request_id=request_id, headers=headers, **more)
+    more = {}
+    if isinstance(error, errors.InvalidRequest) and error.errors:
+        more = {"errors": error.errors}
+        detail = f"{detail} {describe_fields(error.errors)}"
+    return problem(status_of(error), detail, request_id=request_id, headers=headers, **more)
 
 
-def in_words(found: list[dict[str, Any]]) -> str:
-    words = [": ".join(filter(None, (".".join(map(str, each["loc"])), _said(each["msg"])))) for each in found[:5]]
-    return "; ".join(words) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
+def describe_fields(fields: list[dict[str, Any]]) -> str:
+    """The first five invalid fields in one line: where each is, and what is wrong with it."""
+    lines = []
+    for field in fields[:5]:
+        place, message = ".".join(map(str, field["loc"])), field["msg"].removeprefix("Value error, ")
+        lines.append(f"{place}: {message}" if place and message else place or message)
+    return "; ".join(lines) + (f"; and {len(fields) - 5} more" if len(fields) > 5 else "")
 
 
-def _said(message: str) -> str:
-    return message.removeprefix("Value error, ")
-
-
-def _request_id(request: Request) -> str:
-    return str(request.scope.get("request_id", ""))
-
-
-async def _ours(request: Request, error: Exception) -> Response:
-    assert isinstance(error, errors.ReflexioError)
-    if status_of(error) >= 500:
-        log.error("%s %s (request %s): %s", request.method, request.url.path, _request_id(request), error)
-    return as_problem(error, _request_id(request))
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    # What was sent is not sent back: it may be large, private or not even text.
-    found = [{"loc": list(each["loc"]), "msg": each["msg"], "type": each["type"]} for each in error.errors()]
-    return problem(422, in_words(found), request_id=_request_id(request), errors=found)
-
-
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    headers = dict(error.headers) if error.headers else None
-    # Our own routes raise NotFound: this 404 is of a path that nobody answers.
-    detail = f"There is no route {request.url.path!r}." if error.status_code == 404 else str(error.detail)
-    return problem(error.status_code, detail, request_id=_request_id(request), headers=headers)
-
-
-async def _unexpected(request: Request, error: Exception) -> Response:
-    at = request.method, request.url.path, _request_id(request)
-    log.exception("%s %s (request %s) failed", *at, exc_info=error)
-    detail = "The server made a mistake. It is in the server's log under this request id."
-    # This answer is made outside of the room that stamps all others.
-    stamp = {"X-Request-ID": _request_id(request)}
-    return problem(500, detail, request_id=_request_id(request), headers=stamp)
-
-
-async def answer(request: Request, error: Exception) -> Response:
-    """The answer to an error that came as far as the entry."""
+async def error_response(request: Request, error: Exception) -> Response:
+    """The response to any error. Errors of the server are logged under the request id."""
+    path, request_id = request.url.path, str(request.scope.get("request_id", ""))
     match error:
         case errors.ReflexioError():
-            return await _ours(request, error)
+            if status_of(error) >= 500:
+                log.error("%s %s (request %s): %s", request.method, path, request_id, error)
+            return as_problem(error, request_id)
         case RequestValidationError():
-            return await _invalid(request, error)
+            # The input itself is not echoed: it may be large, private or not even text.
+            fields = [{"loc": list(item["loc"]), "msg": item["msg"], "type": item["type"]} for item in error.errors()]
+            return problem(422, describe_fields(fields), request_id=request_id, errors=fields)
         case HTTPException():
-            return await _http(request, error)
+            # Our own routes raise NotFound: a plain 404 means that no route has this path.
+            detail = f"There is no route {path!r}." if error.status_code == 404 else str(error.detail)
+            headers = dict(error.headers) if error.headers else None
+            return problem(error.status_code, detail, request_id=request_id, headers=headers)
         case _:
-            return await _unexpected(request, error)
+            log.exception("%s %s (request %s) failed", request.method, path, request_id, exc_info=error)
+            detail = "The server made a mistake. It is in the server's log under this request id."
+            return problem(500, detail, request_id=request_id)
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(errors.ReflexioError, _ours)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _unexpected)
+    """Makes FastAPI answer errors with problem responses."""
+    for kind in (errors.ReflexioError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, error_response)

@@ -1,4 +1,4 @@
-"""A server in a process of its own on a free port: for the demo, for measurements and for tests."""
+"""A server in a process of its own, on a free port: for the demo, for benchmarks and for tests."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ import httpx
 
 from reflexio.errors import ReflexioError
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 def free_port() -> int:
@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 class ServerProcess:
-    """`reflexio serve` on a folder. It sees no REFLEXIO_* variables but those given, and can be started again."""
+    """`reflexio serve` on a folder. It gets only the REFLEXIO_* variables in `environment`, and can be restarted."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self.port = free_port()
@@ -34,13 +34,13 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Returns once the server answers."""
+        """Starts the server and waits until it is ready."""
         process = subprocess.Popen(self._command, env=self._environment)  # noqa: S603
         self._process = process
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
             try:
-                if httpx.get(f"{self.url}/health/ready", trust_env=False).is_success:  # no proxy leads here
+                if httpx.get(f"{self.url}/health/ready", trust_env=False).is_success:  # a proxy cannot reach it
                     return
             except httpx.TransportError:
                 time.sleep(0.05)
@@ -48,21 +48,21 @@ class ServerProcess:
         raise ReflexioError("The server did not start.")
 
     def stop(self) -> int:
-        """Asks the server to finish, waits for it, and returns its exit code."""
+        """Stops the server, waits for its end, and returns its exit code."""
         assert self._process is not None
         self._process.terminate()
-        return self._process.wait(PATIENCE)
+        return self._process.wait(TIMEOUT_SECONDS)
 
     def kill(self) -> None:
         """Ends the server at once, as a power cut would."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(PATIENCE)
+        self._process.wait(TIMEOUT_SECONDS)
 
 
 @contextmanager
 def running_server(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The URL of a server that is stopped at the end."""
+    """The URL of a server that runs inside the `with` block."""
     server = ServerProcess(folder, environment)
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""Running the application on a port until it is told to stop."""
+"""Runs the server in this process until it is asked to stop."""
 
 import logging
 import socket
@@ -12,56 +12,51 @@ from reflexio.app import Reflexio, build
 from reflexio.errors import InvalidRequest
 from reflexio.models.loopback import is_loopback
 from reflexio.server.app import create_app
-from reflexio.server.loading import loading
 from reflexio.settings import Settings
 
 log = logging.getLogger("reflexio.server")
 
-NOT_STARTED = 3
-SWITCH_SECONDS = 0.0005
-"""How long one thread may keep the others waiting. Calls are short; Python's own five milliseconds are a whole call."""
-
+EXIT_NOT_STARTED = 3
 KEEP_ALIVE_SECONDS = 75
-"""How long a connection may be idle; longer than a client keeps one, so that no call meets the end of it."""
+"""How long a connection may be idle: longer than clients keep one, so that no call meets a closing connection."""
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     def __init__(self, app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
         super().__init__(config)
         self._app = app
         self._settings = settings
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # A database or an embedder that cannot be used is one sentence here; inside the application it would be a
+        # Built here, where an unusable database or embedder is one sentence; inside the application it would be a
         # page of traceback.
-        with loading():
-            house = self._app.state.reflexio = await build(self._settings)
-            await _warn_of_a_closed_door(house)
-            try:
-                await super().startup(sockets)
-            except SystemExit as error:  # the reason is in the log already
-                if self.lifespan.should_exit:
-                    raise
-                at = f"{self._settings.host}:{self._settings.port}"
-                raise InvalidRequest(f"Cannot listen on {at}; choose another with --port or --host.") from error
+        parts = self._app.state.reflexio = await build(self._settings)
+        await _warn_without_key(parts)
+        try:
+            await super().startup(sockets)
+        except SystemExit as error:  # the reason is in the log already
+            if self.lifespan.should_exit:
+                raise
+            address = f"{self._settings.host}:{self._settings.port}"
+            raise InvalidRequest(f"Cannot listen on {address}; choose another with --port or --host.") from error
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Tells the application at once that it is to stop: a caller who follows something would keep it running."""
+        """Tells the application at once to stop: a caller that follows an operation would keep the server running."""
         self._app.state.stopping = True
         super().handle_exit(sig, frame)
 
 
-async def _warn_of_a_closed_door(house: Reflexio) -> None:
-    if is_loopback(house.settings.host) or house.settings.api_key:
+async def _warn_without_key(parts: Reflexio) -> None:
+    if is_loopback(parts.settings.host) or parts.settings.api_key:
         return
-    if not await house.database.read_keys(lambda keys: keys.list()):
-        log.warning("there is no key, so only this machine is served; `reflexio keys create` makes one for the others")
+    if not await parts.database.read_keys(lambda keys: keys.list()):
+        log.warning("there is no API key, so only this machine is served; create one with `reflexio keys create`")
 
 
 def serve(settings: Settings) -> None:
+    """Serves until Ctrl-C or SIGTERM. Exits with code 3 when the server could not start."""
     app = create_app(settings)
-    sys.setswitchinterval(SWITCH_SECONDS)
-    # Proxy headers are not believed: whoever sets one is not a caller on this machine.
+    # Proxy headers are not trusted: a request that carries one does not count as a caller on this machine.
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -74,10 +69,10 @@ def serve(settings: Settings) -> None:
         timeout_graceful_shutdown=20,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
-    server = _Server(app, config, settings)
+    server = _UvicornServer(app, config, settings)
     try:
         server.run()
     except KeyboardInterrupt:
         return
     if not server.started:
-        sys.exit(NOT_STARTED)
+        sys.exit(EXIT_NOT_STARTED)

@@ -32,7 +32,6 @@ from reflexio.ports.storage import Database, Store, Tx
 from reflexio.providers.scripted import (
     AssistantAnswer,
     ChatAnswer,
-    Line,
     ScriptedAssistant,
     ScriptedChat,
 )
@@ -85,11 +84,8 @@ class Harness:
         worker.register(self.work)
         await self.work.start()
 
-    def _say(self, messages: Sequence[Message], guidance: Guidance) -> Line:
-        """Looks up `say` at every call, because tests replace it."""
-
     def _say(self, messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
-        """Whatever is set at the moment."""
+        """Looks up `say` at every call, because tests replace it."""
         return self.say(messages, guidance)
 
     def _judge(self, asked: Messages) -> ChatAnswer:

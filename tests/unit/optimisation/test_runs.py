@@ -23,7 +23,7 @@ from reflexio.optimisation.trial import BUDGET_USED_UP
 from reflexio.optimisation.worker import ERASED
 from reflexio.ports.chat import A, Messages, Reply
 from reflexio.ports.storage import RequestFilter
-from reflexio.providers.scripted import Line, Said, ScriptedChat
+from reflexio.providers.scripted import AssistantAnswer, ChatAnswer, ScriptedChat
 from tests import parcels
 from tests.unit.optimisation.harness import Harness, obedient, running_harness
 
@@ -163,7 +163,7 @@ async def test_a_judge_whose_score_contradicts_its_verdict_is_unreadable(harness
 
 
 async def test_one_failed_rollout_fails_that_evaluation_and_not_the_run(harness: Harness) -> None:
-    def once(messages: Sequence[Message], guidance: Guidance) -> Line:
+    def once(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
         fails = guidance.content != parcels.INCUMBENT and "parcel 3" in messages[0].content
         return AssistantFailed("out of order") if fails else obedient(messages, guidance)
 
@@ -188,7 +188,7 @@ async def test_an_assistant_that_is_down_fails_the_run_at_once(harness: Harness)
 
 
 async def test_held_out_windows_that_cannot_be_judged_end_the_run(harness: Harness) -> None:
-    def say(messages: Sequence[Message], guidance: Guidance) -> Line:
+    def say(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
         return AssistantFailed("lost") if "parcel 0" in messages[0].content else obedient(messages, guidance)
 
     harness.say = say
@@ -262,7 +262,7 @@ async def test_turns_erased_during_the_run_leave_the_playbook_unchanged(harness:
 
     waiting: list[asyncio.Task[None]] = []
 
-    def say(messages: Sequence[Message], guidance: Guidance) -> Line:
+    def say(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
         if not waiting:
             waiting.append(asyncio.ensure_future(forget()))
         return obedient(messages, guidance)
@@ -351,7 +351,7 @@ async def revived(harness: Harness, fate: Fate) -> None:
 
 async def calls_kept(harness: Harness, job_id: int) -> int:
     (asked,) = [each for each in await harness.memory.unfinished() if each.job.key == job_key("default", job_id)]
-    return sum(name.startswith(("answer/", "judge/", "reflect/")) for name in asked.answers)
+    return sum(name.startswith(("answer/", "judge/", "reflect/")) for name in asked.results)
 
 
 async def lived_through(harness: Harness, fate: Fate) -> PlaybookOptimizationJob:
@@ -397,7 +397,7 @@ async def test_a_job_that_never_reached_the_engine_is_enqueued(harness: Harness)
 
 
 async def test_work_that_ends_without_a_result_marks_the_job_failed(harness: Harness) -> None:
-    def broken(asked: Messages) -> Said:
+    def broken(asked: Messages) -> ChatAnswer:
         raise RuntimeError("a defect")
 
     harness.rewrite = broken

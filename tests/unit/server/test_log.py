@@ -26,7 +26,7 @@ async def test_an_internal_error_is_logged_under_the_request_id_of_the_answer(
     assert "mine-42" in caplog.text
 
 
-async def test_so_is_one_in_a_route_that_the_entry_answers(
+async def test_an_internal_error_in_a_direct_route_is_logged_under_the_request_id(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object, **__: object) -> None:

@@ -1,13 +1,10 @@
-import gc
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from pydantic import create_model
 
 from reflexio.errors import InvalidRequest, ProviderRefused, StorageCorrupt
-from reflexio.server.loading import loading
 from reflexio.server.run import serve
 from reflexio.settings import Settings
 
@@ -31,33 +28,28 @@ def test_an_embedder_that_nobody_knows_stops_the_start_with_an_error_of_ours(tmp
 def test_a_start_builds_no_model_and_loads_no_dialect_that_it_does_not_use() -> None:
     code = (
         "import sys\n"
-        "from reflexio.server.loading import loading\n"
-        "with loading():\n"
-        "    import reflexio.server.run, reflexio.storage.sqlite\n"
-        "from fastapi.openapi.models import OpenAPI\n"
+        "import reflexio.server.run, reflexio.storage.sqlite\n"
         "from reflexio.models.interaction import PublishRequest\n"
-        "print(OpenAPI.__pydantic_complete__, PublishRequest.__pydantic_complete__)\n"
+        "print(PublishRequest.__pydantic_complete__)\n"
         "print({'sqlalchemy.dialects.postgresql', 'websockets'} & set(sys.modules))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split("\n")[:2] == ["False False", "set()"]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["False", "set()"]
 
 
-def test_whatever_is_loaded_is_not_looked_through_for_garbage() -> None:
-    before = gc.get_freeze_count()
-    try:
-        with loading():
-            kept: list[list[int]] = [[] for _ in range(1000)]
-            assert not gc.isenabled()
-        assert gc.isenabled()
-        assert gc.get_freeze_count() >= before + len(kept)
-    finally:
-        gc.unfreeze()
-
-
-def test_a_model_made_after_loading_is_built_at_once() -> None:
-    with loading():
-        early = create_model("Early", name=(str, ...))
-    late = create_model("Late", name=(str, ...))
-    assert (early.__pydantic_complete__, late.__pydantic_complete__) == (False, True)
-    assert early.model_validate({"name": "Ada"}).model_dump() == {"name": "Ada"}
+def test_the_server_changes_no_global_state_of_pydantic_or_the_interpreter() -> None:
+    state = (
+        "def state():\n"
+        "    return (gc.isenabled(), gc.get_freeze_count(), gc.get_threshold(), sys.getswitchinterval(),\n"
+        "            list(warnings.filters), dict(pydantic.BaseModel.model_config))\n"
+    )
+    code = (
+        "import gc, sys, warnings\nimport fastapi, numpy, pydantic, sqlalchemy, typer, uvicorn\n"
+        f"{state}before = state()\n"
+        "import reflexio.cli.app, reflexio.server.run, reflexio.storage.sqlite\n"
+        "from reflexio.settings import Settings\n"
+        "reflexio.server.app.create_app(Settings()).openapi()\n"
+        "assert state() == before, (before, state())"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

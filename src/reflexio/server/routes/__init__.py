@@ -1,1 +1,21 @@
-"""HTTP routes: each parses, calls its verb and answers."""
+"""The routes, one module a topic. A route function takes the request and its arguments, calls a service and answers.
+
+Here is what every route function needs besides: the running Reflexio, and the store of the caller's organisation.
+Who answers a route, FastAPI or `server/direct.py`, is declared with the route.
+"""
+
+from starlette.requests import Request
+
+from reflexio.app import Reflexio
+from reflexio.ports.storage import Store
+
+
+def get_reflexio(request: Request) -> Reflexio:
+    """The running Reflexio."""
+    parts: Reflexio = request.app.state.reflexio
+    return parts
+
+
+def get_store(request: Request) -> Store:
+    """The store of the caller's organisation."""
+    return get_reflexio(request).database.of(request.scope["org_id"])

@@ -1,32 +1,68 @@
-"""Aggregating user playbooks."""
+"""Aggregation of user playbooks into agent playbooks, and their review by a person."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
+from reflexio.aggregation import review, review_queue
 from reflexio.errors import Conflict
 from reflexio.models.aggregation import RunPlaybookAggregationRequest, RunPlaybookAggregationResponse
-from reflexio.server.body import JsonRoute
-from reflexio.server.parts import house, store
+from reflexio.models.review import (
+    GetReviewQueueRequest,
+    GetReviewQueueResponse,
+    ReviewAgentPlaybooksRequest,
+    ReviewResponse,
+    UndoReviewRequest,
+)
+from reflexio.server.direct import Router
+from reflexio.server.routes import get_reflexio, get_store
 
-router = APIRouter(prefix="/api", tags=["operations"], route_class=JsonRoute)
-PATIENCE = 3.0
-"""Seconds that a caller who does not wait is kept: most runs without a slow model are over by then."""
+router = Router(prefix="/api", tag="operations")
+review_router = Router(prefix="/api", tag="review")
+NO_WAIT_SECONDS = 3.0
+"""How long a call without `wait_for_response` still waits: most runs without a slow model end within it."""
 
 
 @router.post("/run_playbook_aggregation", response_model_exclude_none=True)
 async def run_playbook_aggregation(
-    request: Request, asked: RunPlaybookAggregationRequest, wait_for_response: bool = True
+    request: Request, body: RunPlaybookAggregationRequest, wait_for_response: bool = True
 ) -> RunPlaybookAggregationResponse:
-    """Makes pending agent playbooks of what many users taught one agent version, whatever the trigger count.
+    """Summarises the user playbooks of one agent version into pending agent playbooks, whatever the trigger count.
 
-    Only clusters that changed since the last time reach the learner. Answers at the end; with
-    `wait_for_response=false` after three seconds at the latest, with what is known by then. `success` is false while
-    another one is in progress, and when it failed.
+    Only clusters that changed since the last run reach the learner. The response comes at the end; with
+    `wait_for_response=false` after three seconds at the latest, with the progress so far. `success` is false while
+    another run is in progress, and when the run failed.
     """
-    here, runs = store(request), house(request).aggregation
-    params = asked.model_dump(mode="json", exclude_none=True)
+    mine, runs = get_store(request), get_reflexio(request).aggregation
+    params = body.model_dump(mode="json", exclude_none=True)
     try:
-        run = await runs.begin(here, asked.agent_version, asked.type_among, params)
-    except Conflict as refused:
-        return RunPlaybookAggregationResponse(success=False, message=str(refused))
-    seen = await runs.wait(here, run, None if wait_for_response else PATIENCE)
-    return RunPlaybookAggregationResponse.of(seen, run.operation_id)
+        run = await runs.begin(mine, body.agent_version, body.type_among, params)
+    except Conflict as error:
+        return RunPlaybookAggregationResponse(success=False, message=str(error))
+    operation = await runs.wait(mine, run, None if wait_for_response else NO_WAIT_SECONDS)
+    return RunPlaybookAggregationResponse.of(operation, run.operation_id)
+
+
+@review_router.direct("POST", "/get_review_queue")
+async def get_review_queue(request: Request, body: GetReviewQueueRequest) -> GetReviewQueueResponse:
+    """Agent playbooks that wait for a decision, newest first, with evidence, support, disagreement and difference.
+
+    With `agent_playbook_id`: that playbook, whatever was decided about it; a 404 for an unknown id.
+    """
+    return await review_queue.review_queue(get_store(request), get_reflexio(request).embedder.name, body)
+
+
+@review_router.direct("POST", "/review_agent_playbooks")
+async def review_agent_playbooks(request: Request, body: ReviewAgentPlaybooksRequest) -> ReviewResponse:
+    """Approves, rejects or reopens several agent playbooks, all or none. Reviewer, time and reason are recorded.
+
+    Approving a playbook retires those that it replaces. A 404 for an unknown id, a 409 for a replaced playbook.
+    """
+    return await review.decide_many(get_store(request), get_reflexio(request).clock, body)
+
+
+@review_router.direct("POST", "/undo_review")
+async def undo_review(request: Request, body: UndoReviewRequest) -> ReviewResponse:
+    """Takes back the last decision about each playbook and the edit that came with it, all or none.
+
+    Playbooks that the decision had retired are restored. A 409 for a playbook without a decision.
+    """
+    return await review.undo(get_store(request), get_reflexio(request).clock, body)

@@ -1,36 +1,48 @@
-"""Is it up, is it ready, which version is it. Open to everybody."""
+"""Health, version and the API documentation page. These routes need no key."""
 
-from importlib.metadata import version
+from pathlib import Path
 
 from fastapi import APIRouter, Request
+from starlette.responses import FileResponse
 
-from reflexio.server.parts import house
+import reflexio
+from reflexio.server.routes import get_reflexio
 
 router = APIRouter(tags=["health"])
+
+DOCUMENTATION_PAGE = Path(__file__).with_name("documentation.html")
+CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+
+
+@router.get("/docs", include_in_schema=False)
+async def documentation() -> FileResponse:
+    """Every route with its fields, and a form to try it. The page loads nothing from elsewhere."""
+    headers = {"Content-Security-Policy": CONTENT_POLICY}
+    return FileResponse(DOCUMENTATION_PAGE, media_type="text/html", headers=headers)
 
 
 @router.get("/")
 async def root() -> dict[str, str]:
-    """Name, version, and where the documentation is."""
-    return {"name": "Reflexio", "version": version("reflexio"), "documentation": "/docs"}
+    """Name, version, and the path of the documentation."""
+    return {"name": "Reflexio", "version": reflexio.__version__, "documentation": "/docs"}
 
 
 @router.get("/health")
 @router.get("/health/live", operation_id="live")
 @router.get("/healthz", operation_id="healthz")
 async def health() -> dict[str, str]:
-    """`{"status": "ok"}` while the process runs. Touches no database."""
+    """`{"status": "ok"}` while the process runs. Does not use the database."""
     return {"status": "ok"}
 
 
 @router.get("/health/ready")
 async def ready(request: Request) -> dict[str, str]:
     """`{"status": "ready"}` when the database answers, else a 503."""
-    await house(request).database.ping()
+    await get_reflexio(request).database.ping()
     return {"status": "ready"}
 
 
 @router.get("/meta/version")
 async def meta_version() -> dict[str, str]:
     """`{"version": "…"}`, the installed version."""
-    return {"version": version("reflexio")}
+    return {"version": reflexio.__version__}

@@ -1,8 +1,8 @@
-"""Publishing, browsing and deleting what was said and done."""
+"""Interactions: publish, browse, finalise a session, delete."""
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from reflexio.errors import InvalidRequest
 from reflexio.interactions import browse, erase
@@ -30,30 +30,21 @@ from reflexio.models.interaction import (
 )
 from reflexio.models.paging import Cursor
 from reflexio.models.shape import Name
-from reflexio.server.body import JsonRoute
-from reflexio.server.parts import house, store
+from reflexio.server.direct import Router
+from reflexio.server.routes import get_reflexio, get_store
 
-router = APIRouter(prefix="/api", tags=["interactions"], route_class=JsonRoute)
-
+router = Router(prefix="/api", tag="interactions")
 
 FLAGS = {
-    "": False,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
+    **dict.fromkeys(("", "false", "0", "no", "off"), False),
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
 }
-
-# Read by hand from the request, so that the busiest route stays a plain one.
+# A direct route takes no parameters of FastAPI's: these are documented here and read from the request.
 PUBLISH_PARAMETERS: list[dict[str, Any]] = [
     {
         "name": "wait_for_response",
         "in": "query",
-        "description": "Learns from exactly these turns and answers with what came of it.",
+        "description": "Learn from exactly these turns before answering, and answer with the outcome.",
         "schema": {"type": "boolean", "default": False},
     },
     {
@@ -65,111 +56,107 @@ PUBLISH_PARAMETERS: list[dict[str, Any]] = [
 ]
 
 
-@router.post("/publish_interaction", response_model_exclude_none=True, openapi_extra={"parameters": PUBLISH_PARAMETERS})
-async def publish_interaction(request: Request, wanted: PublishRequest) -> PublishResponse:
-    """Stores the turns of one user. When it answers, they are on disk.
+@router.direct("POST", "/publish_interaction", openapi_extra={"parameters": PUBLISH_PARAMETERS})
+async def publish_interaction(request: Request, body: PublishRequest) -> PublishResponse:
+    """Stores the turns of one user. They are on disk when the response is sent.
 
-    The same `Idempotency-Key` with the same content gets the first answer and stores nothing; with other content
+    A repeated `Idempotency-Key` with the same content gets the first response and stores nothing; with other content
     it is a 409. `created_at` of the turns may differ. Keys are remembered for seven days.
     """
-    parts = house(request)
+    parts = get_reflexio(request)
     key = request.headers.get("idempotency-key", "")
     if len(key) > 255:
         raise InvalidRequest("The Idempotency-Key is longer than 255 characters.")
-    mine = store(request)
+    wait = request.query_params.get("wait_for_response", "")
+    if wait.lower() not in FLAGS:
+        raise InvalidRequest(f"wait_for_response is true or false, not {wait[:50]!r}.")
+    mine = get_store(request)
 
-    async def stored() -> PublishResponse:
+    async def publish() -> PublishResponse:
         version = parts.settings.agent_version
         return await publishing.publish(
-            parts.database, mine, parts.clock, wanted, idempotency_key=key, default_version=version
+            parts.database, mine, parts.clock, body, idempotency_key=key, default_version=version
         )
 
-    if not _is_awaited(request) or wanted.evaluation_only:
-        return await stored()
-    with parts.learning_scheduler.reserve(mine.org_id, wanted.user_id):
-        return await parts.learning.learn_publish(mine, wanted.user_id, await stored())
-
-
-def _is_awaited(request: Request) -> bool:
-    given = request.query_params.get("wait_for_response", "")
-    if given.lower() not in FLAGS:
-        raise InvalidRequest(f"wait_for_response is true or false, not {given[:50]!r}.")
-    return FLAGS[given.lower()]
+    if not FLAGS[wait.lower()] or body.evaluation_only:
+        return await publish()
+    with parts.learning_scheduler.reserve(mine.org_id, body.user_id):
+        return await parts.learning.learn_publish(mine, body.user_id, await publish())
 
 
 @router.get("/learning_status", response_model_exclude_none=True)
 async def learning_status(request: Request, request_id: Name) -> LearningStatusResponse:
-    """How far learning from a publish has come. A 404 when there is no such request."""
-    return await read_learning_status(store(request), house(request).clock, request_id)
+    """How far learning from one publish has come. A 404 for an unknown request."""
+    return await read_learning_status(get_store(request), get_reflexio(request).clock, request_id)
 
 
-@router.post("/finalize_session", response_model_exclude_none=True)
-async def finalize_session(request: Request, wanted: FinalizeSessionRequest) -> FinalizeSessionResponse:
+@router.direct("POST", "/finalize_session")
+async def finalize_session(request: Request, body: FinalizeSessionRequest) -> FinalizeSessionResponse:
     """Marks the newest publish of a session as its last one."""
-    return await publishing.finalize_session(store(request), wanted.user_id, wanted.session_id)
+    return await publishing.finalize_session(get_store(request), body.user_id, body.session_id)
 
 
-@router.post("/get_interactions", response_model_exclude_none=True)
-async def get_interactions(request: Request, asked: GetInteractionsRequest) -> GetInteractionsResponse:
+@router.direct("POST", "/get_interactions")
+async def get_interactions(request: Request, body: GetInteractionsRequest) -> GetInteractionsResponse:
     """A user's turns, newest first."""
-    return await browse.interactions(store(request), asked)
+    return await browse.interactions(get_store(request), body)
 
 
 @router.get("/get_all_interactions", response_model_exclude_none=True)
 async def get_all_interactions(
     request: Request, limit: Annotated[int, Query(gt=0)] = 100, cursor: Cursor | None = None
 ) -> GetInteractionsResponse:
-    """Everybody's turns in the organisation, newest first."""
-    return await browse.all_interactions(store(request), limit, cursor)
+    """The turns of all users of the organisation, newest first."""
+    return await browse.all_interactions(get_store(request), limit, cursor)
 
 
-@router.post("/get_requests", response_model_exclude_none=True)
-async def get_requests(request: Request, asked: GetRequestsRequest) -> GetRequestsResponse:
-    """Publishes with their turns, grouped by session, newest first. All conditions hold together."""
-    return await browse.requests(store(request), asked)
+@router.direct("POST", "/get_requests")
+async def get_requests(request: Request, body: GetRequestsRequest) -> GetRequestsResponse:
+    """Publishes with their turns, grouped by session, newest first. All given conditions must match."""
+    return await browse.requests(get_store(request), body)
 
 
-@router.delete("/delete_interaction")
-async def delete_interaction(request: Request, which: DeleteInteractionRequest) -> DeleteResponse:
+@router.direct("DELETE", "/delete_interaction")
+async def delete_interaction(request: Request, body: DeleteInteractionRequest) -> DeleteResponse:
     """Deletes one turn. A 404 when the user has no such turn."""
-    return await erase.interaction(store(request), which.user_id, which.interaction_id)
+    return await erase.interaction(get_store(request), body.user_id, body.interaction_id)
 
 
-@router.delete("/delete_request")
-async def delete_request(request: Request, which: DeleteRequestRequest) -> DeleteResponse:
-    """Deletes one publish with its turns. A 404 when there is no such request."""
-    return await erase.request(store(request), which.request_id)
+@router.direct("DELETE", "/delete_request")
+async def delete_request(request: Request, body: DeleteRequestRequest) -> DeleteResponse:
+    """Deletes one publish with its turns. A 404 for an unknown request."""
+    return await erase.request(get_store(request), body.request_id)
 
 
-@router.delete("/delete_session")
-async def delete_session(request: Request, which: DeleteSessionRequest) -> DeleteSessionResponse:
-    """Deletes all publishes of a session; an unknown one deletes 0."""
-    return await erase.session(store(request), which.session_id)
+@router.direct("DELETE", "/delete_session")
+async def delete_session(request: Request, body: DeleteSessionRequest) -> DeleteSessionResponse:
+    """Deletes all publishes of a session. An unknown session deletes 0."""
+    return await erase.session(get_store(request), body.session_id)
 
 
-@router.delete("/delete_requests_by_ids")
-async def delete_requests_by_ids(request: Request, which: DeleteRequestsByIdsRequest) -> BulkDeleteResponse:
-    """Deletes several publishes; unknown ids are passed over."""
-    return await erase.requests(store(request), which.request_ids)
+@router.direct("DELETE", "/delete_requests_by_ids")
+async def delete_requests_by_ids(request: Request, body: DeleteRequestsByIdsRequest) -> BulkDeleteResponse:
+    """Deletes several publishes. Unknown ids are ignored."""
+    return await erase.requests(get_store(request), body.request_ids)
 
 
 @router.delete("/delete_all_interactions")
 async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
-    """Deletes all turns and publishes of the organisation, and counts the turns."""
-    return await erase.all_interactions(store(request))
+    """Deletes all turns and publishes of the organisation. The count is of turns."""
+    return await erase.all_interactions(get_store(request))
 
 
-@router.post("/clear_user_data")
-async def clear_user_data(request: Request, which: ClearUserDataRequest) -> ClearUserDataResponse:
-    """Deletes everything that belongs to one user, in one transaction; an unknown user gives zeros.
+@router.direct("POST", "/clear_user_data")
+async def clear_user_data(request: Request, body: ClearUserDataRequest) -> ClearUserDataResponse:
+    """Deletes everything that belongs to one user, in one transaction. An unknown user gives zeros.
 
-    Agent playbooks stay, without the user's windows. With `withdraw_unsupported` those are archived that fewer users
-    than `min_cluster_size` still stand behind.
+    Agent playbooks stay, without the user's windows. With `withdraw_unsupported`, agent playbooks that fewer than
+    `min_cluster_size` users still support are archived.
     """
     return await erase.user(
-        store(request),
-        house(request).clock,
-        which.user_id,
-        house(request).withdraw_user,
-        withdraw_unsupported=which.withdraw_unsupported,
+        get_store(request),
+        get_reflexio(request).clock,
+        body.user_id,
+        get_reflexio(request).withdraw_user,
+        withdraw_unsupported=body.withdraw_unsupported,
     )

@@ -1,15 +1,29 @@
-"""What goes on around learning: generations that change places, long work and how far it is, stalls and spend."""
+"""Operations on learnings: reruns, manual runs, upgrade and downgrade; their progress; stalls; model usage."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
+from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
+from reflexio.errors import Conflict, NotFound
 from reflexio.jobs import operations
-from reflexio.learning import stall, upgrade
+from reflexio.learning import rerun, stall, upgrade
+from reflexio.learning.service import manual_playbook_scope, manual_profile_scope
+from reflexio.models.generation import (
+    ManualPlaybookGenerationRequest,
+    ManualPlaybookGenerationResponse,
+    ManualProfileGenerationRequest,
+    ManualProfileGenerationResponse,
+    RerunPlaybookGenerationRequest,
+    RerunPlaybookGenerationResponse,
+    RerunProfileGenerationRequest,
+    RerunProfileGenerationResponse,
+)
+from reflexio.models.learning import Kind
 from reflexio.models.operation import (
     CancelOperationRequest,
     CancelOperationResponse,
@@ -31,88 +45,90 @@ from reflexio.models.upgrade import (
 )
 from reflexio.models.usage import UsageResponse
 from reflexio.organisations.usage import usage as read_usage
-from reflexio.ports.storage import Tx
-from reflexio.server.body import JsonRoute
-from reflexio.server.parts import house, store
+from reflexio.ports.storage import TurnScope, Tx
+from reflexio.ports.work import Json
+from reflexio.server.direct import Router
+from reflexio.server.routes import get_reflexio, get_store
 
-router = APIRouter(tags=["operations"], route_class=JsonRoute)
+router = Router(tag="operations")
 
-LOOK_EVERY = 0.25
-"""Seconds between two looks at an operation that somebody follows."""
-QUIET_LOOKS = 40
-"""Looks without news after which the connection is given a sign of life: 10 seconds."""
+POLL_SECONDS = 0.25
+"""Time between two reads of an operation that a caller follows."""
+QUIET_POLLS = 40
+"""Reads without news after which a comment keeps the connection alive: 10 seconds."""
 NOTHING_PENDING = "No pending items found to upgrade"
 NOTHING_ARCHIVED = "No archived items found to downgrade"
+BEGUN = "Begun; follow it by its operation_id."
 
 
 def _now(request: Request) -> int:
-    return house(request).clock.now()
+    return get_reflexio(request).clock.now()
 
 
-@router.post("/api/upgrade_all_profiles", response_model_exclude_none=True)
-async def upgrade_all_profiles(request: Request, asked: UpgradeProfilesRequest) -> UpgradeProfilesResponse:
-    """Makes pending profiles current, archives those that were, and deletes those archived before.
+@router.direct("POST", "/api/upgrade_all_profiles")
+async def upgrade_all_profiles(request: Request, body: UpgradeProfilesRequest) -> UpgradeProfilesResponse:
+    """Makes pending profiles current, archives the current ones, and deletes those archived before.
 
-    Only within what is named, in one transaction. With `profile_ids`, only the rows named are touched. When nothing
-    is pending, nothing changes and `success` is false.
+    It applies only within the filters, in one transaction; with `profile_ids`, only to those rows. When nothing is
+    pending, nothing changes and `success` is false.
     """
-    now, scope = _now(request), upgrade.profile_scope(asked)
-    if asked.only_affected_users:
+    now, scope = _now(request), upgrade.profile_scope(body)
+    if body.only_affected_users:
         scope = upgrade.affected_users(scope, Status.PENDING, now)
-    made = await store(request).write(lambda tx: upgrade.upgrade(tx, scope, now))
+    counts = await get_store(request).write(lambda tx: upgrade.upgrade(tx, scope, now))
     return UpgradeProfilesResponse(
-        success=made.promoted > 0,
-        profiles_promoted=made.promoted,
-        profiles_archived=made.archived,
-        profiles_deleted=made.deleted,
-        message=f"Promoted {made.promoted} profile(s)" if made.promoted else NOTHING_PENDING,
+        success=counts.promoted > 0,
+        profiles_promoted=counts.promoted,
+        profiles_archived=counts.archived,
+        profiles_deleted=counts.deleted,
+        message=f"Promoted {counts.promoted} profile(s)" if counts.promoted else NOTHING_PENDING,
     )
 
 
-@router.post("/api/upgrade_all_user_playbooks", response_model_exclude_none=True)
+@router.direct("POST", "/api/upgrade_all_user_playbooks")
 async def upgrade_all_user_playbooks(
-    request: Request, asked: UpgradeUserPlaybooksRequest
+    request: Request, body: UpgradeUserPlaybooksRequest
 ) -> UpgradeUserPlaybooksResponse:
-    """The same for user playbooks of an agent version, of a type, or of both."""
-    now, scope = _now(request), upgrade.user_playbook_scope(asked)
-    act = upgrade.upgrade if asked.archive_current else upgrade.promote
-    made = await store(request).write(lambda tx: act(tx, scope, now))
+    """The same as `upgrade_all_profiles`, for user playbooks of an agent version, of a type, or of both."""
+    now, scope = _now(request), upgrade.user_playbook_scope(body)
+    act = upgrade.upgrade if body.archive_current else upgrade.promote
+    counts = await get_store(request).write(lambda tx: act(tx, scope, now))
     return UpgradeUserPlaybooksResponse(
-        success=made.promoted > 0,
-        user_playbooks_promoted=made.promoted,
-        user_playbooks_archived=made.archived,
-        user_playbooks_deleted=made.deleted,
-        message=f"Promoted {made.promoted} user playbook(s)" if made.promoted else NOTHING_PENDING,
+        success=counts.promoted > 0,
+        user_playbooks_promoted=counts.promoted,
+        user_playbooks_archived=counts.archived,
+        user_playbooks_deleted=counts.deleted,
+        message=f"Promoted {counts.promoted} user playbook(s)" if counts.promoted else NOTHING_PENDING,
     )
 
 
-@router.post("/api/downgrade_all_profiles", response_model_exclude_none=True)
-async def downgrade_all_profiles(request: Request, asked: DowngradeProfilesRequest) -> DowngradeProfilesResponse:
-    """Current and archived profiles change places. When nothing is archived, nothing changes and `success` is false."""
-    now, scope = _now(request), upgrade.profile_scope(asked)
-    if asked.only_affected_users:
+@router.direct("POST", "/api/downgrade_all_profiles")
+async def downgrade_all_profiles(request: Request, body: DowngradeProfilesRequest) -> DowngradeProfilesResponse:
+    """Swaps current and archived profiles. When nothing is archived, nothing changes and `success` is false."""
+    now, scope = _now(request), upgrade.profile_scope(body)
+    if body.only_affected_users:
         scope = upgrade.affected_users(scope, Status.ARCHIVED, now)
-    made = await store(request).write(lambda tx: upgrade.downgrade(tx, scope, now))
+    counts = await get_store(request).write(lambda tx: upgrade.downgrade(tx, scope, now))
     return DowngradeProfilesResponse(
-        success=made.restored > 0,
-        profiles_restored=made.restored,
-        profiles_demoted=made.demoted,
-        message=f"Restored {made.restored} profile(s)" if made.restored else NOTHING_ARCHIVED,
+        success=counts.restored > 0,
+        profiles_restored=counts.restored,
+        profiles_demoted=counts.demoted,
+        message=f"Restored {counts.restored} profile(s)" if counts.restored else NOTHING_ARCHIVED,
     )
 
 
-@router.post("/api/downgrade_all_user_playbooks", response_model_exclude_none=True)
+@router.direct("POST", "/api/downgrade_all_user_playbooks")
 async def downgrade_all_user_playbooks(
-    request: Request, asked: DowngradeUserPlaybooksRequest
+    request: Request, body: DowngradeUserPlaybooksRequest
 ) -> DowngradeUserPlaybooksResponse:
-    """The same for user playbooks of an agent version, of a type, or of both."""
-    now, scope = _now(request), upgrade.user_playbook_scope(asked)
-    made = await store(request).write(lambda tx: upgrade.downgrade(tx, scope, now))
+    """The same as `downgrade_all_profiles`, for user playbooks of an agent version, of a type, or of both."""
+    now, scope = _now(request), upgrade.user_playbook_scope(body)
+    counts = await get_store(request).write(lambda tx: upgrade.downgrade(tx, scope, now))
     return DowngradeUserPlaybooksResponse(
-        success=made.restored > 0,
-        user_playbooks_restored=made.restored,
-        user_playbooks_demoted=made.demoted,
-        message=f"Restored {made.restored} user playbook(s)" if made.restored else NOTHING_ARCHIVED,
+        success=counts.restored > 0,
+        user_playbooks_restored=counts.restored,
+        user_playbooks_demoted=counts.demoted,
+        message=f"Restored {counts.restored} user playbook(s)" if counts.restored else NOTHING_ARCHIVED,
     )
 
 
@@ -120,26 +136,26 @@ async def downgrade_all_user_playbooks(
 async def get_operation_status(
     request: Request, service_name: Name = "profile_generation"
 ) -> GetOperationStatusResponse:
-    """How far the newest operation of a service is. `success` is false when there was none.
+    """The progress of the newest operation of a service. `success` is false when there was none.
 
-    One whose process gave no sign of life for five minutes is told as failed.
+    An operation whose process gave no sign of life for five minutes counts as failed.
     """
 
-    def look(tx: Tx) -> OperationStatusInfo | None:
-        found = operations.latest(tx, service_name)
-        return operations.describe(tx, found, _now(request)) if found else None
+    def latest(tx: Tx) -> OperationStatusInfo | None:
+        operation = operations.latest(tx, service_name)
+        return operations.describe(tx, operation, _now(request)) if operation else None
 
-    found = await store(request).read(look)
-    msg = f"The operation is {found.status.value}" if found else f"There was no operation of {service_name!r}"
-    return GetOperationStatusResponse(success=found is not None, operation_status=found, msg=msg)
+    status = await get_store(request).read(latest)
+    msg = f"The operation is {status.status.value}" if status else f"There was no operation of {service_name!r}"
+    return GetOperationStatusResponse(success=status is not None, operation_status=status, msg=msg)
 
 
-@router.post("/api/cancel_operation", response_model_exclude_none=True)
-async def cancel_operation(request: Request, which: CancelOperationRequest) -> CancelOperationResponse:
-    """Asks the running operation of a service to stop, or those of all services. It stops after the window at hand."""
+@router.direct("POST", "/api/cancel_operation")
+async def cancel_operation(request: Request, body: CancelOperationRequest) -> CancelOperationResponse:
+    """Asks the running operation of one service, or of all, to stop. It stops after the current window."""
     now = _now(request)
-    asked = await store(request).write(lambda tx: operations.cancel(tx, which.service_name, now))
-    names = [each.service_name for each in asked]
+    cancelled = await get_store(request).write(lambda tx: operations.cancel(tx, body.service_name, now))
+    names = [operation.service_name for operation in cancelled]
     msg = f"Asked to stop: {', '.join(names)}" if names else "No operation is in progress"
     return CancelOperationResponse(cancelled_services=names, msg=msg)
 
@@ -152,46 +168,113 @@ class EventStream(StreamingResponse):
 
 @router.get("/api/operations/{operation_id}/events", response_class=EventStream)
 async def operation_events(request: Request, operation_id: str) -> EventStream:
-    """How far an operation is, as server-sent events: one `progress` event now and one after each change.
+    """The progress of an operation as server-sent events: one `progress` event now and one after each change.
 
-    The data of each is an `OperationStatusInfo` that names the last 20 users. The stream ends by itself after the one
-    that tells the end. A 404 when there is no such operation.
+    The data of each event is an `OperationStatusInfo` that names the last 20 users. The stream ends after the event
+    with the final status. A 404 for an unknown operation.
     """
-    here = store(request)
-    await here.read(lambda tx: operations.get(tx, operation_id))
+    mine = get_store(request)
+    await mine.read(lambda tx: operations.get(tx, operation_id))
 
     async def pause() -> bool:
-        await asyncio.sleep(LOOK_EVERY)
+        await asyncio.sleep(POLL_SECONDS)
         return not request.app.state.stopping
 
-    told = operations.follow(here, house(request).clock, operation_id, pause)
-    return EventStream(_events(told), headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    updates = operations.follow(mine, get_reflexio(request).clock, operation_id, pause)
+    return EventStream(_events(updates), headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
 
-async def _events(told: AsyncIterator[OperationStatusInfo | None]) -> AsyncIterator[str]:
+async def _events(updates: AsyncIterator[OperationStatusInfo | None]) -> AsyncIterator[str]:
     quiet = 0
-    async for news in told:
-        quiet = 0 if news else quiet + 1
-        if news:
-            # In ASCII: some readers take other characters than line feeds for the end of a line.
-            yield f"event: progress\ndata: {json.dumps(news.model_dump(mode='json', exclude_none=True))}\n\n"
-        elif quiet % QUIET_LOOKS == 0:
+    async for update in updates:
+        quiet = 0 if update else quiet + 1
+        if update:
+            # In ASCII: some readers take characters other than line feeds for the end of a line.
+            yield f"event: progress\ndata: {json.dumps(update.model_dump(mode='json', exclude_none=True))}\n\n"
+        elif quiet % QUIET_POLLS == 0:
             yield ": still at it\n\n"
 
 
 @router.get("/api/usage", response_model_exclude_none=True)
 async def usage(request: Request, days: Annotated[int, Query(ge=1, le=366)] = 30) -> UsageResponse:
     """Model calls and tokens by day (UTC), operation and model, newest first, and today's budget."""
-    return await read_usage(store(request), house(request).clock, days)
+    return await read_usage(get_store(request), get_reflexio(request).clock, days)
 
 
 @router.get("/stall_state", response_model_exclude_none=True)
 async def stall_state(request: Request) -> StallStateResponse:
-    """Whether learning waits because a provider refuses the key or the bill. What is published meanwhile is kept."""
-    return StallStateResponse.of(await store(request).read(stall.state))
+    """Whether learning waits because a provider refuses the key or the bill. Turns published meanwhile are kept."""
+    return StallStateResponse.of(await get_store(request).read(stall.state))
 
 
 @router.post("/stall_state/notified")
 async def stall_state_notified(request: Request) -> MarkNotifiedResponse:
-    """Notes that a person was told of the stall. False when there is none."""
-    return MarkNotifiedResponse(notified_in_cc=await store(request).write(stall.mark_notified))
+    """Records that a person was notified of the stall. False when there is no stall."""
+    return MarkNotifiedResponse(notified_in_cc=await get_store(request).write(stall.mark_notified))
+
+
+def _params(body: BaseModel) -> Json:
+    return body.model_dump(mode="json", exclude_none=True)
+
+
+async def _rerun(request: Request, kind: Kind, scope: TurnScope, body: BaseModel) -> Json:
+    """The fields of both rerun responses. `success` exists on the wire only; the service raises."""
+    try:
+        operation_id = await get_reflexio(request).reruns.begin(get_store(request), kind, scope, _params(body))
+    except (Conflict, NotFound) as error:
+        return {"success": False, "msg": str(error)}
+    return {"msg": BEGUN, "operation_id": operation_id}
+
+
+async def _manual(request: Request, kind: Kind, scope: TurnScope, body: BaseModel, name: str) -> Json:
+    try:
+        run = await get_reflexio(request).learning.run_manually(get_store(request), kind, scope, _params(body))
+    except (Conflict, NotFound) as error:
+        return {"success": False, "msg": str(error)}
+    failed = f"; {run.failed_users} user(s) failed" if run.failed_users else ""
+    return {"success": not run.failed_users, "msg": f"Generated {run.count}{failed}", name: run.count}
+
+
+@router.direct("POST", "/api/rerun_profile_generation")
+async def rerun_profile_generation(
+    request: Request, body: RerunProfileGenerationRequest
+) -> RerunProfileGenerationResponse:
+    """Learns profiles again from all stored turns within the filters. The new ones are pending.
+
+    They replace the pending profiles of the same users and source; current ones stay as they are. The response is
+    immediate. `success` is false when no turn matches, or while another rerun is in progress.
+    """
+    return RerunProfileGenerationResponse(**await _rerun(request, Kind.PROFILE, rerun.profile_scope(body), body))
+
+
+@router.direct("POST", "/api/rerun_playbook_generation")
+async def rerun_playbook_generation(
+    request: Request, body: RerunPlaybookGenerationRequest
+) -> RerunPlaybookGenerationResponse:
+    """The same as `rerun_profile_generation`, for user playbooks, from the turns of one agent version."""
+    return RerunPlaybookGenerationResponse(
+        **await _rerun(request, Kind.USER_PLAYBOOK, rerun.playbook_scope(body), body)
+    )
+
+
+@router.direct("POST", "/api/manual_profile_generation")
+async def manual_profile_generation(
+    request: Request, body: ManualProfileGenerationRequest
+) -> ManualProfileGenerationResponse:
+    """Learns now from the last `window_size` turns of each user within the filters, into the current profiles.
+
+    Only extractors with `allow_manual_trigger` run. The response comes at the end and counts new and changed profiles.
+    """
+    return ManualProfileGenerationResponse(
+        **await _manual(request, Kind.PROFILE, manual_profile_scope(body), body, "profiles_generated")
+    )
+
+
+@router.direct("POST", "/api/manual_playbook_generation")
+async def manual_playbook_generation(
+    request: Request, body: ManualPlaybookGenerationRequest
+) -> ManualPlaybookGenerationResponse:
+    """The same as `manual_profile_generation`, for user playbooks, from the turns of one agent version."""
+    return ManualPlaybookGenerationResponse(
+        **await _manual(request, Kind.USER_PLAYBOOK, manual_playbook_scope(body), body, "playbooks_generated")
+    )

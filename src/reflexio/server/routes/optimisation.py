@@ -1,8 +1,8 @@
-"""The search for better wording of a playbook."""
+"""Optimisation: the search for better wording of a playbook."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 
 from reflexio.models.optimisation import (
     CancelPlaybookOptimizationRequest,
@@ -14,45 +14,45 @@ from reflexio.models.optimisation import (
 )
 from reflexio.models.paging import Cursor
 from reflexio.models.shape import RowId
-from reflexio.server.body import JsonRoute
-from reflexio.server.parts import house, store
+from reflexio.server.direct import Router
+from reflexio.server.routes import get_reflexio, get_store
 
-router = APIRouter(prefix="/api", tags=["optimisation"], route_class=JsonRoute)
+router = Router(prefix="/api", tag="optimisation")
 
 
-@router.post("/run_playbook_optimization", response_model_exclude_none=True)
+@router.direct("POST", "/run_playbook_optimization")
 async def run_playbook_optimization(
-    request: Request, asked: RunPlaybookOptimizationRequest
+    request: Request, body: RunPlaybookOptimizationRequest
 ) -> RunPlaybookOptimizationResponse:
-    """Begins a search for better wording of a pending agent playbook, or of a user playbook.
+    """Starts a search for better wording of a pending agent playbook, or of a user playbook.
 
-    Answers at once with the job; while one of this playbook is under way, with that one. `success` is false and the
-    status `skipped` when something stands in the way, which `msg` names. A `dry_run` begins nothing.
+    The response is immediate and names the job; while a job of this playbook runs, that one. `success` is false and
+    the status `skipped` when the search cannot start; `msg` says why. A `dry_run` starts nothing.
     """
-    return await house(request).optimisation.run(store(request), asked)
+    return await get_reflexio(request).optimisation.run(get_store(request), body)
 
 
 @router.get("/get_playbook_optimizations", response_model_exclude_none=True)
 async def get_playbook_optimizations(
     request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 100, cursor: Cursor | None = None
 ) -> GetPlaybookOptimizationsResponse:
-    """Jobs, newest first. The newest 500 that have ended are kept."""
-    return await house(request).optimisation.list_jobs(store(request), limit, cursor)
+    """Jobs, newest first. The newest 500 ended jobs are kept."""
+    return await get_reflexio(request).optimisation.list_jobs(get_store(request), limit, cursor)
 
 
 @router.get("/get_playbook_optimization", response_model_exclude_none=True)
 async def get_playbook_optimization(
     request: Request, job_id: RowId, details: bool = True
 ) -> GetPlaybookOptimizationResponse:
-    """One job with all wordings it tried, how each did in each window, and what happened; a 404 when there is none."""
-    return await house(request).optimisation.show_job(store(request), job_id, details=details)
+    """One job with all candidate wordings, their evaluation in each window, and its events. A 404 for an unknown id."""
+    return await get_reflexio(request).optimisation.show_job(get_store(request), job_id, details=details)
 
 
-@router.post("/cancel_playbook_optimization", response_model_exclude_none=True)
+@router.direct("POST", "/cancel_playbook_optimization")
 async def cancel_playbook_optimization(
-    request: Request, which: CancelPlaybookOptimizationRequest
+    request: Request, body: CancelPlaybookOptimizationRequest
 ) -> CancelPlaybookOptimizationResponse:
-    """Stops a job: it is skipped, and nothing is changed. `success` is false when it had ended before."""
-    job, stopped = await house(request).optimisation.cancel(store(request), which.job_id)
+    """Stops a job. Its status becomes `skipped`; no playbook changes. `success` is false for an ended job."""
+    job, stopped = await get_reflexio(request).optimisation.cancel(get_store(request), body.job_id)
     msg = job.decision_reason if stopped else f"The job had ended before: {job.status}"
     return CancelPlaybookOptimizationResponse(success=stopped, msg=msg, job=job)

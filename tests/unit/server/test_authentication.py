@@ -1,4 +1,4 @@
-"""Who is let in, and for how long a look at the keys is trusted."""
+"""Which callers are served, and how long a lookup of keys is cached."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from reflexio.errors import InvalidRequest, NotAuthorised
 from reflexio.organisations import keys
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
-from reflexio.server.auth import REMEMBERED_FOR, Gate, is_local
+from reflexio.server.authentication import CACHE_SECONDS, Authenticator, is_local
 from reflexio.storage.sqlite import open_sqlite
 from tests.builders import problem
 from tests.unit.server.conftest import Ticks
@@ -50,59 +50,61 @@ async def test_a_caller_on_another_machine_is_refused_without_keys(app: FastAPI)
 
 
 async def test_a_revoked_key_is_refused_after_two_seconds(database: Database, ticks: Ticks) -> None:
-    gate = Gate(database, "", monotonic=ticks)
-    kept = await keys.create(database, SystemClock(), "acme")
-    made = await keys.create(database, SystemClock(), "acme")
-    assert await gate.organisation("8.8.8.8", bearing(made.token)) == "acme"
-    await keys.revoke(database, SystemClock(), made.key.id)
+    authenticator = Authenticator(database, "", monotonic=ticks)
+    valid = await keys.create(database, SystemClock(), "acme")
+    created = await keys.create(database, SystemClock(), "acme")
+    assert await authenticator.organisation("8.8.8.8", bearing(created.token)) == "acme"
+    await keys.revoke(database, SystemClock(), created.key.id)
 
-    ticks.now += REMEMBERED_FOR - 0.01
-    assert await gate.organisation("8.8.8.8", bearing(made.token)) == "acme"
+    ticks.now += CACHE_SECONDS - 0.01
+    assert await authenticator.organisation("8.8.8.8", bearing(created.token)) == "acme"
     ticks.now += 0.02
     with pytest.raises(NotAuthorised):
-        await gate.organisation("8.8.8.8", bearing(made.token))
-    assert await gate.organisation("8.8.8.8", bearing(kept.token)) == "acme"
+        await authenticator.organisation("8.8.8.8", bearing(created.token))
+    assert await authenticator.organisation("8.8.8.8", bearing(valid.token)) == "acme"
 
 
-async def test_the_first_key_closes_the_door_after_two_seconds(database: Database, ticks: Ticks) -> None:
-    gate = Gate(database, "", monotonic=ticks)
-    assert await gate.organisation("127.0.0.1", LOCAL) == "default"
-    made = await keys.create(database, SystemClock(), "acme")
-    assert await gate.organisation("127.0.0.1", bearing(made.token)) == "acme"
-    ticks.now += REMEMBERED_FOR
+async def test_callers_without_a_key_are_refused_two_seconds_after_the_first_key(
+    database: Database, ticks: Ticks
+) -> None:
+    authenticator = Authenticator(database, "", monotonic=ticks)
+    assert await authenticator.organisation("127.0.0.1", LOCAL) == "default"
+    created = await keys.create(database, SystemClock(), "acme")
+    assert await authenticator.organisation("127.0.0.1", bearing(created.token)) == "acme"
+    ticks.now += CACHE_SECONDS
     with pytest.raises(NotAuthorised):
-        await gate.organisation("127.0.0.1", LOCAL)
+        await authenticator.organisation("127.0.0.1", LOCAL)
 
 
 async def test_a_revoked_key_is_refused_also_when_it_was_the_last(database: Database, ticks: Ticks) -> None:
-    gate = Gate(database, "", monotonic=ticks)
-    made = await keys.create(database, SystemClock(), "acme")
-    await keys.revoke(database, SystemClock(), made.key.id)
-    here = Headers({"host": "localhost", "authorization": f"Bearer {made.token}"})
+    authenticator = Authenticator(database, "", monotonic=ticks)
+    created = await keys.create(database, SystemClock(), "acme")
+    await keys.revoke(database, SystemClock(), created.key.id)
+    here = Headers({"host": "localhost", "authorization": f"Bearer {created.token}"})
     for _ in range(2):
         with pytest.raises(NotAuthorised, match="not valid here"):
-            await gate.organisation("127.0.0.1", here)
+            await authenticator.organisation("127.0.0.1", here)
     any_word = Headers({"host": "localhost", "authorization": "Bearer none"})
-    assert await gate.organisation("127.0.0.1", any_word) == "default"
-    assert await gate.organisation("127.0.0.1", LOCAL) == "default"
+    assert await authenticator.organisation("127.0.0.1", any_word) == "default"
+    assert await authenticator.organisation("127.0.0.1", LOCAL) == "default"
 
 
-async def test_guessing_does_not_fill_the_memory(
+async def test_guessed_tokens_do_not_fill_the_memory(
     database: Database, ticks: Ticks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reflexio.server.auth.MOST_REMEMBERED", 5)
-    gate = Gate(database, "the key", monotonic=ticks)
+    monkeypatch.setattr("reflexio.server.authentication.MAX_CACHED_TOKENS", 5)
+    authenticator = Authenticator(database, "the key", monotonic=ticks)
     for number in range(30):
         with pytest.raises(NotAuthorised):
-            await gate.organisation("127.0.0.1", bearing(f"guess {number}"))
-    assert len(gate._known) <= 5
+            await authenticator.organisation("127.0.0.1", bearing(f"guess {number}"))
+    assert len(authenticator._tokens) <= 5
 
 
-async def test_the_operators_key_speaks_for_the_default_organisation(database: Database) -> None:
-    gate = Gate(database, "the key")
-    assert await gate.organisation("8.8.8.8", bearing("the key")) == "default"
+async def test_the_operators_key_belongs_to_the_default_organisation(database: Database) -> None:
+    authenticator = Authenticator(database, "the key")
+    assert await authenticator.organisation("8.8.8.8", bearing("the key")) == "default"
     with pytest.raises(NotAuthorised):
-        await gate.organisation("127.0.0.1", LOCAL)
+        await authenticator.organisation("127.0.0.1", LOCAL)
 
 
 @pytest.mark.parametrize("org", ["", "  ", "x" * 256])

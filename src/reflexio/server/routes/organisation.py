@@ -1,47 +1,47 @@
-"""The configuration of the caller's organisation, and what is stored for it."""
+"""The caller's organisation: its configuration, and how much is stored."""
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from reflexio.models.config import SetConfigResponse, StorageStatsResponse, WhoamiResponse
 from reflexio.models.shape import Name
 from reflexio.organisations import configuration, usage
-from reflexio.server.body import JsonRoute
-from reflexio.server.parts import house, store
+from reflexio.server.direct import Router
+from reflexio.server.routes import get_reflexio, get_store
 
-router = APIRouter(prefix="/api", tags=["configuration"], route_class=JsonRoute)
+router = Router(prefix="/api", tag="configuration")
 
 
 @router.get("/get_config")
 async def get_config(request: Request) -> dict[str, Any]:
-    """The whole configuration, secrets masked, with fields that are null.
+    """The whole configuration with secrets masked, including fields that are null.
 
     It also has `profile_extractor_config` and `user_playbook_extractor_config`, the first entry of each list under
     the names that published clients know, and `storage_config`, always null.
     """
-    return await configuration.get(store(request))
+    return await configuration.get(get_store(request))
 
 
 @router.post("/set_config", response_model_exclude_none=True)
 async def set_config(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
-    """Stores any part of the configuration. What is absent keeps its value, `null` or `[]` clears it."""
-    return await configuration.change(store(request), house(request).clock, changes)
+    """Stores any part of the configuration. Absent fields keep their values; `null` or `[]` clears a field."""
+    return await configuration.change(get_store(request), get_reflexio(request).clock, changes)
 
 
 @router.post("/update_config", response_model_exclude_none=True)
 async def update_config(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
-    """The same as `set_config`, body and all."""
-    return await configuration.change(store(request), house(request).clock, changes)
+    """The same as `set_config`."""
+    return await configuration.change(get_store(request), get_reflexio(request).clock, changes)
 
 
 @router.get("/whoami")
 async def whoami(request: Request) -> WhoamiResponse:
-    """For which organisation the key speaks, and where its data is."""
-    return usage.whoami(house(request).database, store(request))
+    """The organisation of the key, and where its data is stored."""
+    return usage.whoami(get_reflexio(request).database, get_store(request))
 
 
 @router.get("/storage_stats", response_model_exclude_none=True)
 async def storage_stats(request: Request, user_id: Name) -> StorageStatsResponse:
-    """How much is stored of one user."""
-    return await usage.storage_stats(store(request), house(request).clock, user_id)
+    """How much is stored for one user."""
+    return await usage.storage_stats(get_store(request), get_reflexio(request).clock, user_id)

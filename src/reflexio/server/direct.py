@@ -1,0 +1,159 @@
+"""How a request reaches its route function: directly, or through FastAPI.
+
+Every route says which: `@router.direct("POST", path)` is answered here, `@router.get(path)` and its like by FastAPI.
+Both read the body by the same rules. Errors become responses in `problems`.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+import orjson
+from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from reflexio.models.shape import is_deeper
+
+MAX_BODY_DEPTH = 64
+"""Levels of lists and objects in a body. No request of ours comes near."""
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Coroutine[Any, Any, BaseModel]])
+
+
+async def read_body(request: Request) -> bytes:
+    """The whole body. A body that is not declared as JSON is a 415."""
+    try:
+        body = await request.body()
+    except ClientDisconnect:
+        raise HTTPException(400, "The caller went away before the body was complete.") from None
+    if body and not _is_json(request.headers.get("content-type", "")):
+        raise HTTPException(415, "The body must be JSON, sent with Content-Type: application/json.")
+    return body
+
+
+def parse_json(body: bytes) -> Any:
+    """Parses a body and refuses what a database cannot hold: lone surrogates, NUL characters, bottomless nesting."""
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise HTTPException(400, f"The body is not valid JSON: {error}") from None
+    # Most bodies have few brackets and no escaped NUL: only the others are searched through.
+    if body.count(b"[") + body.count(b"{") > MAX_BODY_DEPTH and is_deeper(parsed, MAX_BODY_DEPTH):
+        raise HTTPException(422, f"The body is nested deeper than {MAX_BODY_DEPTH} levels.")
+    if b"\\u0000" in body and _holds_nul(parsed):
+        raise HTTPException(422, "Texts must not contain NUL characters.")
+    return parsed
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(map(_holds_nul, value))
+
+
+class JsonRequest(Request):
+    """A request whose body FastAPI parses by our rules."""
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._json = parse_json(await self.body())
+        return self._json
+
+
+class JsonRoute(APIRoute):
+    """A route that FastAPI answers: one with parameters in the path or query, or without a body."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            request = JsonRequest(request.scope, request.receive)
+            # Read here: FastAPI takes every error while reading, such as a body too large, for bad JSON.
+            await read_body(request)
+            return await handle(request)
+
+        return answer
+
+
+class DirectRoute(APIRoute):
+    """A route that is answered without FastAPI. Its function takes the request and a body, and returns a model.
+
+    FastAPI only documents it. Its router, its resolution of dependencies and its serialisation cost about 0.4 ms of
+    the 2 ms that a publish takes over loopback; parsing and validating in one step and serialising in another does not.
+    """
+
+    def get_route_handler(self) -> Handler:
+        parameters, endpoint, exclude_none = self.dependant, self.endpoint, self.response_model_exclude_none
+        others = (
+            *parameters.path_params,
+            *parameters.query_params,
+            *parameters.header_params,
+            *parameters.dependencies,
+        )
+        models = [*(field.field_info.annotation for field in parameters.body_params), self.response_model]
+        if others or len(models) != 2 or not all(map(_is_model, models)):
+            raise TypeError(f"{self.path} cannot be direct: it must take a request and one model, and return a model.")
+        body_model: type[BaseModel] = models[0]
+
+        async def answer(request: Request) -> Response:
+            body = await read_body(request)
+            if not body:
+                raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
+            parse_json(body)
+            try:
+                # Strict, from JSON: a number is no text and "yes" is no boolean, but a date may be written as text.
+                parsed = body_model.model_validate_json(body, strict=True)
+            except ValidationError as invalid:
+                found = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
+                raise RequestValidationError(found) from None
+            result: BaseModel = await endpoint(request, parsed)
+            content = result.__pydantic_serializer__.to_json(result, exclude_none=exclude_none)
+            return Response(content, media_type="application/json")
+
+        return answer
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+class Router(APIRouter):
+    """An APIRouter on which each route declares who answers it."""
+
+    def __init__(self, *, tag: str, prefix: str = "") -> None:
+        super().__init__(prefix=prefix, tags=[tag], route_class=JsonRoute)
+
+    def direct(
+        self, method: str, path: str, *, openapi_extra: dict[str, Any] | None = None
+    ) -> Callable[[Endpoint], Endpoint]:
+        """Declares a direct route. Fields of the response that are None are left out."""
+
+        def declare(endpoint: Endpoint) -> Endpoint:
+            self.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                response_model_exclude_none=True,
+                openapi_extra=openapi_extra,
+                route_class_override=DirectRoute,
+            )
+            return endpoint
+
+        return declare
+
+
+def direct_handlers(routers: Iterable[APIRouter]) -> dict[tuple[str, str], Handler]:
+    """The handlers of all direct routes, by method and path."""
+    routes = [route for router in routers for route in router.routes if isinstance(route, DirectRoute)]
+    return {(method, route.path): route.get_route_handler() for route in routes for method in route.methods or ()}
