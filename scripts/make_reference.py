@@ -15,10 +15,10 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, Unpack, get_args, get_origin
 
 from pydantic import BaseModel
-from reflexio.client.aio.connection import Connection
 
 import reflexio
 from reflexio.client.aio import AsyncReflexioClient
+from reflexio.client.aio.connection import Connection
 from reflexio.server.app import create_app
 from reflexio.settings import Settings
 

@@ -13,6 +13,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from reflexio import errors
+from reflexio.models.operation import OperationStatus, OperationStatusInfo
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -122,3 +123,14 @@ def empty(response_type: type[A], error: Exception) -> A:
     """The response when memory cannot be reached: no rows, and the reason."""
     reason = {name: str(error) for name in ("msg", "message") if name in response_type.model_fields}
     return response_type.model_validate({"success": False, **reason})
+
+
+def rerun_result(response_type: type[BaseModel], end: OperationStatusInfo) -> dict[str, object]:
+    """What the response of a rerun says once its operation has ended."""
+    count = end.stats.get("total_generated", 0)
+    failed = f"; {end.failed_users} user(s) failed" if end.failed_users else ""
+    success, msg = True, f"Generated {count}{failed}"
+    if end.status is not OperationStatus.COMPLETED:
+        success, msg = False, end.error_message or f"The operation is {end.status.value}"
+    count_field = "profiles_generated" if "profiles_generated" in response_type.model_fields else "playbooks_generated"
+    return {"success": success, "msg": msg, count_field: count}

@@ -3,30 +3,22 @@
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from reflexio.client.aio.connection import LEARNING_SECONDS, Connection
-from reflexio.client.cache import LEARNINGS
+from reflexio.client import routes
+from reflexio.client.aio.connection import Connection
 from reflexio.client.fields import GetInteractionsFields, GetRequestsFields
-from reflexio.client.requests import awaitable, build_request, with_field_signature
+from reflexio.client.requests import awaitable, with_field_signature
 from reflexio.models.identity import new_id
 from reflexio.models.interaction import (
     BulkDeleteResponse,
-    ClearUserDataRequest,
     ClearUserDataResponse,
-    DeleteInteractionRequest,
-    DeleteRequestRequest,
-    DeleteRequestsByIdsRequest,
     DeleteResponse,
-    DeleteSessionRequest,
     DeleteSessionResponse,
-    FinalizeSessionRequest,
     FinalizeSessionResponse,
     GetInteractionsRequest,
     GetInteractionsResponse,
     GetRequestsRequest,
     GetRequestsResponse,
     InteractionData,
-    LearningStatusResponse,
-    PublishRequest,
     PublishResponse,
 )
 
@@ -58,54 +50,34 @@ class InteractionCalls(Connection):
         of its own, so that repeating it on a bad connection is safe. `wait_for_response` learns from exactly these
         turns first and answers with what came of it; it waits up to 600 seconds.
         """
-        key = idempotency_key or new_id()
-
-        async def call() -> PublishResponse:
-            request = build_request(
-                PublishRequest,
-                user_id=user_id,
-                interaction_data_list=interactions,
-                source=source,
-                agent_version=agent_version,
-                session_id=session_id,
-                skip_aggregation=skip_aggregation,
-                force_extraction=force_extraction,
-                evaluation_only=evaluation_only,
-                override_learning_stall=override_learning_stall,
-                retrieval_experiment_id=retrieval_experiment_id,
-                retrieval_experiment_arm=retrieval_experiment_arm,
-                session_finished=session_finished,
-            )
-            response = await self._call(
-                "POST",
-                "/api/publish_interaction",
-                PublishResponse,
-                request,
-                params={"wait_for_response": "true"} if wait_for_response else None,
-                headers={"Idempotency-Key": key},
-                seconds=LEARNING_SECONDS if wait_for_response else None,
-            )
-            return response.model_copy(update={"endpoint_url": self.endpoint.url})
-
-        return await self._publish(PublishResponse, call)
+        response = await self._send(
+            routes.PUBLISH_AND_LEARN if wait_for_response else routes.PUBLISH,
+            user_id=user_id,
+            interaction_data_list=interactions,
+            source=source,
+            agent_version=agent_version,
+            session_id=session_id,
+            skip_aggregation=skip_aggregation,
+            force_extraction=force_extraction,
+            evaluation_only=evaluation_only,
+            override_learning_stall=override_learning_stall,
+            retrieval_experiment_id=retrieval_experiment_id,
+            retrieval_experiment_arm=retrieval_experiment_arm,
+            session_finished=session_finished,
+            headers={"Idempotency-Key": idempotency_key or new_id()},
+        )
+        return response.model_copy(update={"endpoint_url": self.endpoint.url}) if response.success else response
 
     async def finalize_session(self, user_id: str, session_id: str) -> FinalizeSessionResponse:
         """Says that a session is over, so that its last turns need not wait for more."""
-
-        async def call() -> FinalizeSessionResponse:
-            request = build_request(FinalizeSessionRequest, user_id=user_id, session_id=session_id)
-            return await self._call("POST", "/api/finalize_session", FinalizeSessionResponse, request)
-
-        return await self._publish(FinalizeSessionResponse, call)
+        return await self._send(routes.FINALIZE_SESSION, user_id=user_id, session_id=session_id)
 
     publish_interaction_async = awaitable(publish_interaction)
     finalize_session_async = awaitable(finalize_session)
 
     async def get_learning_status(self, request_id: str) -> str:
         """How far learning from a publish has come: pending, processing, done, failed or not_tracked."""
-        params = {"request_id": request_id}
-        response = await self._call("GET", "/api/learning_status", LearningStatusResponse, params=params)
-        return response.status
+        return (await self._send(routes.LEARNING_STATUS, request_id=request_id)).status
 
     @with_field_signature
     async def get_interactions(
@@ -117,12 +89,11 @@ class InteractionCalls(Connection):
 
         A whole `request` may stand in the place of all else, also as the first argument.
         """
-        path = "/api/get_interactions"
-        return await self._read(path, GetInteractionsResponse, GetInteractionsRequest, fields, user_id=user_id)
+        return await self._send(routes.GET_INTERACTIONS, fields, user_id=user_id)
 
     async def get_all_interactions(self, limit: int = 100, *, cursor: str | None = None) -> GetInteractionsResponse:
         """Everybody's turns, newest first."""
-        return await self._list("/api/get_all_interactions", GetInteractionsResponse, limit=limit, cursor=cursor)
+        return await self._send(routes.GET_ALL_INTERACTIONS, limit=limit, cursor=cursor)
 
     @with_field_signature
     async def get_requests(
@@ -132,33 +103,31 @@ class InteractionCalls(Connection):
 
         A whole `request` may stand in the place of all else.
         """
-        return await self._read("/api/get_requests", GetRequestsResponse, GetRequestsRequest, fields, request=request)
+        return await self._send(routes.GET_REQUESTS, fields, request=request)
 
     async def delete_interaction(
         self, user_id: str, interaction_id: int, wait_for_response: bool = False
     ) -> DeleteResponse | None:
         """Deletes one turn: in the background, unless `wait_for_response` is true."""
-        request = build_request(DeleteInteractionRequest, user_id=user_id, interaction_id=interaction_id)
-        return await self._delete("/api/delete_interaction", DeleteResponse, request, wait=wait_for_response)
+        return await self._delete(
+            routes.DELETE_INTERACTION, user_id=user_id, interaction_id=interaction_id, wait=wait_for_response
+        )
 
     async def delete_request(self, request_id: str, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one publish with its turns: in the background, unless `wait_for_response` is true."""
-        request = build_request(DeleteRequestRequest, request_id=request_id)
-        return await self._delete("/api/delete_request", DeleteResponse, request, wait=wait_for_response)
+        return await self._delete(routes.DELETE_REQUEST, request_id=request_id, wait=wait_for_response)
 
     async def delete_session(self, session_id: str, wait_for_response: bool = False) -> DeleteSessionResponse | None:
         """Deletes all publishes of a session: in the background, unless `wait_for_response` is true."""
-        request = build_request(DeleteSessionRequest, session_id=session_id)
-        return await self._delete("/api/delete_session", DeleteSessionResponse, request, wait=wait_for_response)
+        return await self._delete(routes.DELETE_SESSION, session_id=session_id, wait=wait_for_response)
 
     async def delete_requests_by_ids(self, request_ids: Sequence[str]) -> BulkDeleteResponse:
         """Deletes several publishes; unknown ids are passed over."""
-        request = build_request(DeleteRequestsByIdsRequest, request_ids=list(request_ids))
-        return await self._delete_many("/api/delete_requests_by_ids", request)
+        return await self._send(routes.DELETE_REQUESTS, request_ids=list(request_ids))
 
     async def delete_all_interactions(self) -> BulkDeleteResponse:
         """Deletes all turns and publishes of the organisation."""
-        return await self._delete_many("/api/delete_all_interactions", None, *LEARNINGS)
+        return await self._send(routes.DELETE_ALL_INTERACTIONS)
 
     async def clear_user_data(self, user_id: str, *, withdraw_unsupported: bool = False) -> ClearUserDataResponse:
         """Deletes everything that belongs to one user, and tells how much of each kind that was.
@@ -166,5 +135,4 @@ class InteractionCalls(Connection):
         Agent playbooks stay, without the user's windows; with `withdraw_unsupported` only those stay that enough
         others stand behind.
         """
-        request = build_request(ClearUserDataRequest, user_id=user_id, withdraw_unsupported=withdraw_unsupported)
-        return await self._change("/api/clear_user_data", ClearUserDataResponse, request, *LEARNINGS, repeatable=True)
+        return await self._send(routes.CLEAR_USER_DATA, user_id=user_id, withdraw_unsupported=withdraw_unsupported)

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any, Unpack
 
+from reflexio.client import routes
 from reflexio.client.aio.connection import Connection
 from reflexio.client.fields import (
     ContextFields,
@@ -14,7 +15,6 @@ from reflexio.client.fields import (
 )
 from reflexio.client.requests import awaitable, with_field_signature
 from reflexio.models.search import (
-    ContextRequest,
     ContextResponse,
     SearchAgentPlaybooksRequest,
     SearchAgentPlaybooksResponse,
@@ -40,14 +40,14 @@ class SearchCalls(Connection):
 
         Without `user_id` only the last. What a found agent playbook was made of is not repeated.
         """
-        return await self._read("/api/search", UnifiedSearchResponse, UnifiedSearchRequest, fields, query=query)
+        return await self._send(routes.SEARCH, fields, query=query)
 
     search_async = awaitable(search)
 
     @with_field_signature
     async def get_context(self, query: str, **fields: Unpack[ContextFields]) -> ContextResponse:
         """The text to put into the next prompt, within `max_tokens`, and the ids of what is inside."""
-        return await self._read("/api/context", ContextResponse, ContextRequest, fields, query=query)
+        return await self._send(routes.GET_CONTEXT, fields, query=query)
 
     @with_field_signature
     async def search_user_profiles(
@@ -57,14 +57,7 @@ class SearchCalls(Connection):
         **fields: Unpack[SearchUserProfilesFields],
     ) -> SearchProfilesResponse:
         """A user's current profiles that fit the query, best first; without a query the newest."""
-        return await self._read(
-            "/api/search_profiles",
-            SearchProfilesResponse,
-            SearchUserProfilesRequest,
-            fields,
-            user_id=user_id,
-            query=query,
-        )
+        return await self._send(routes.SEARCH_PROFILES, fields, user_id=user_id, query=query)
 
     async def search_profiles(
         self,
@@ -83,8 +76,7 @@ class SearchCalls(Connection):
         **fields: Unpack[SearchUserPlaybooksFields],
     ) -> SearchUserPlaybooksResponse:
         """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
-        path = "/api/search_user_playbooks"
-        return await self._read(path, SearchUserPlaybooksResponse, SearchUserPlaybooksRequest, fields, query=query)
+        return await self._send(routes.SEARCH_USER_PLAYBOOKS, fields, query=query)
 
     @with_field_signature
     async def search_agent_playbooks(
@@ -93,8 +85,7 @@ class SearchCalls(Connection):
         **fields: Unpack[SearchAgentPlaybooksFields],
     ) -> SearchAgentPlaybooksResponse:
         """Approved agent playbooks that fit the query, best first; others when a filter names them."""
-        path = "/api/search_agent_playbooks"
-        return await self._read(path, SearchAgentPlaybooksResponse, SearchAgentPlaybooksRequest, fields, query=query)
+        return await self._send(routes.SEARCH_AGENT_PLAYBOOKS, fields, query=query)
 
     @with_field_signature
     async def search_interactions(
@@ -104,11 +95,4 @@ class SearchCalls(Connection):
         **fields: Unpack[SearchInteractionsFields],
     ) -> SearchInteractionsResponse:
         """A user's turns that fit the query, best first; without a query the newest."""
-        return await self._read(
-            "/api/search_interactions",
-            SearchInteractionsResponse,
-            SearchInteractionsRequest,
-            fields,
-            user_id=user_id,
-            query=query,
-        )
+        return await self._send(routes.SEARCH_INTERACTIONS, fields, user_id=user_id, query=query)

@@ -1,12 +1,13 @@
 # Generated from client/aio/connection.py by scripts/make_sync_client.py. Change that file and run `make format`.
 """One call to the server: sent, repeated where that is safe, and turned into a value or an error.
 
-Also what many methods share: failing open, the cache, and calls in the background.
+Also what the methods share: failing open, the cache, and calls in the background. What differs is in `routes`.
 """
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -16,19 +17,14 @@ from pydantic import BaseModel
 from reflexio import errors
 from reflexio.client import responses
 from reflexio.client.background import Background, OnError
-from reflexio.client.cache import LEARNINGS, Cache
+from reflexio.client.cache import Cache
 from reflexio.client.endpoint import Endpoint, HttpClients
-from reflexio.client.requests import build_request, check_headers, encode
+from reflexio.client.requests import NO_FIELDS, NO_HEADERS, build_request, prepare
 from reflexio.client.responses import Reply
-from reflexio.models.interaction import BulkDeleteResponse
-from reflexio.models.profile import UpdateResponse
+from reflexio.client.routes import ClientRoute, NoRequest
 
 log = logging.getLogger("reflexio.client")
 A = TypeVar("A", bound=BaseModel)
-
-CONNECT_SECONDS = 5.0
-LEARNING_SECONDS = 600.0
-"""For calls that the server answers when it has learned."""
 
 
 class Connection:
@@ -75,35 +71,78 @@ class Connection:
         """Waits until every background call has finished."""
         self._background.flush()
 
+    def _send(
+        self,
+        route: ClientRoute[A],
+        fields: Mapping[str, object] = NO_FIELDS,
+        /,
+        headers: Mapping[str, str] = NO_HEADERS,
+        **named: object,
+    ) -> A:
+        """Builds a request from a method's arguments, sends it, and returns the response.
+
+        With `fail_open` the failure of a call that an agent makes while it works is an empty response.
+        """
+        invalidate = self._cache.pause if route.changes_later else self._cache.forget
+        invalidate(*route.changes)
+        try:
+            if route.request is NoRequest:
+                response = self._call(route, params=named)
+            else:
+                response = self._call(route, build_request(route.request, fields, **named), headers=headers)
+        except errors.ReflexioError as error:
+            if not (self._fail_open and route.fails_open):
+                raise
+            log.warning("going on without memory: %s", error)
+            response = responses.empty(route.response, error)
+        # Once more: other calls may have read what is no longer true meanwhile.
+        invalidate(*route.changes)
+        return response
+
+    def _send_cached(
+        self, topic: str, route: ClientRoute[A], fields: Mapping[str, object], *, force_refresh: bool, **named: object
+    ) -> A:
+        request = build_request(route.request, fields, **named)
+        question = request.model_dump_json()
+        known = None if force_refresh else self._cache.get(topic, question, route.response)
+        if known is not None:
+            return known
+        change = self._cache.change(topic)
+        response = self._send(route, request=request)
+        if getattr(response, "success", True):
+            self._cache.put(topic, question, response, change)
+        return response
+
+    def _delete(self, route: ClientRoute[A], *, wait: bool, **named: object) -> A | None:
+        if wait:
+            return self._send(route, request=build_request(route.request, **named))
+        self._send_in_background(route, **named)
+        return None
+
+    def _send_in_background(self, route: ClientRoute[A], **named: object) -> None:
+        request = build_request(route.request, **named)
+        self._cache.forget(*route.changes)
+        self._background.start(partial(self._send, route, request=request))
+
     def _call(
         self,
-        method: str,
-        path: str,
-        response_type: type[A],
-        request: BaseModel | dict[str, Any] | None = None,
+        route: ClientRoute[A],
+        body: BaseModel | dict[str, Any] | None = None,
         *,
-        params: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        repeatable: bool = True,
-        seconds: float | None = None,
+        params: Mapping[str, object] = NO_FIELDS,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> A:
-        """Sends one request and reads the response. Repeats it while that is safe and within the time."""
-        seconds = self._seconds if seconds is None else seconds
-        try:
-            query = {name: value for name, value in (params or {}).items() if value is not None}
-            url = f"{self.endpoint.url}{path}" + (f"?{httpx.QueryParams(query)}" if query else "")
-            content = encode(request)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise errors.InvalidRequest(f"This cannot be sent: {error}") from error
-        headers = {"Content-Type": "application/json", **self.endpoint.headers, **(headers or {})}
-        check_headers(headers)
+        """One call and its repetitions: while they are safe, within the time that the caller allows for all of them."""
+        seconds = route.seconds or self._seconds
+        request = prepare(
+            self.endpoint, route.method, route.path, body=body, params=params, headers=headers, seconds=seconds
+        )
         attempt, until = 0, time.monotonic() + seconds
         while True:
             try:
-                return responses.read(self._send(method, url, headers, content, seconds), response_type, url)
+                return responses.read(self._exchange(request, seconds), route.response, str(request.url))
             except (errors.ReflexioError, httpx.TransportError) as error:
-                may_repeat = attempt < self._retries and responses.may_repeat(error, repeatable=repeatable)
-                # The timeout is for the call and its repetitions together.
+                may_repeat = attempt < self._retries and responses.may_repeat(error, repeatable=route.repeatable)
                 if not may_repeat or time.monotonic() >= until:
                     if isinstance(error, httpx.TransportError):
                         raise self._unreachable(error) from error
@@ -111,12 +150,10 @@ class Connection:
                 self._sleep(responses.pause(error, attempt))
                 attempt += 1
 
-    def _send(self, method: str, url: str, headers: Mapping[str, str], content: bytes, seconds: float) -> Reply:
-        timeout = httpx.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+    def _exchange(self, request: httpx.Request, seconds: float) -> Reply:
         until = time.monotonic() + seconds
-        http = self._http.get()
         try:
-            with http.stream(method, url, headers=headers, content=content, timeout=timeout) as response:
+            with closing(self._http.get().send(request, stream=True)) as response:
                 parts = []
                 for part in response.iter_bytes():
                     parts.append(part)
@@ -124,88 +161,8 @@ class Connection:
                     if time.monotonic() >= until:
                         raise httpx.ReadTimeout("the response was not complete in time")
                 return Reply(response.status_code, response.headers, b"".join(parts))
-        except (httpx.InvalidURL, UnicodeError) as error:
-            raise errors.InvalidRequest(f"{url!r} cannot be called: {error}") from error
+        except UnicodeError as error:
+            raise errors.InvalidRequest(f"{self.endpoint.url!r} cannot be called: {error}") from error
 
     def _unreachable(self, error: httpx.TransportError) -> errors.ServerUnreachable:
         return errors.ServerUnreachable(f"({type(error).__name__}: {error})", url=self.endpoint.url)
-
-    def _or_empty(self, response_type: type[A], call: Callable[[], A]) -> A:
-        """For calls that an agent makes while it works: with `fail_open` a failure is an empty response."""
-        try:
-            return call()
-        except errors.ReflexioError as error:
-            if not self._fail_open:
-                raise
-            log.warning("going on without memory: %s", error)
-            return responses.empty(response_type, error)
-
-    def _read(
-        self,
-        path: str,
-        response_type: type[A],
-        request_type: type[BaseModel],
-        fields: Mapping[str, object],
-        **named: object,
-    ) -> A:
-        def call() -> A:
-            return self._call("POST", path, response_type, build_request(request_type, fields, **named))
-
-        return self._or_empty(response_type, call)
-
-    def _read_cached(
-        self, topic: str, path: str, response_type: type[A], request: BaseModel, *, force_refresh: bool
-    ) -> A:
-        question = request.model_dump_json()
-        known = None if force_refresh else self._cache.get(topic, question, response_type)
-        if known is not None:
-            return known
-        change = self._cache.change(topic)
-        call = partial(self._call, "POST", path, response_type, request)
-        response = self._or_empty(response_type, call)
-        if getattr(response, "success", True):
-            self._cache.put(topic, question, response, change)
-        return response
-
-    def _list(self, path: str, response_type: type[A], **params: object) -> A:
-        return self._or_empty(response_type, partial(self._call, "GET", path, response_type, params=params))
-
-    def _publish(self, response_type: type[A], call: Callable[[], A]) -> A:
-        """Learning follows a publish some time later, so the cache keeps no learnings meanwhile."""
-        self._cache.pause(*LEARNINGS)
-        response = self._or_empty(response_type, call)
-        self._cache.pause(*LEARNINGS)
-        return response
-
-    def _change(
-        self,
-        path: str,
-        response_type: type[A],
-        request: BaseModel | None,
-        *topics: str,
-        method: str = "POST",
-        repeatable: bool = False,
-        seconds: float | None = None,
-    ) -> A:
-        """Sends a change. The cache forgets its topics before, and again after: reads may have come between."""
-        self._cache.forget(*topics)
-        response = self._call(method, path, response_type, request, repeatable=repeatable, seconds=seconds)
-        self._cache.forget(*topics)
-        return response
-
-    def _update(self, path: str, request: BaseModel, *topics: str) -> UpdateResponse:
-        return self._change(path, UpdateResponse, request, *topics, method="PUT", repeatable=True)
-
-    def _delete(self, path: str, response_type: type[A], request: BaseModel, *topics: str, wait: bool) -> A | None:
-        call = partial(self._change, path, response_type, request, *topics, method="DELETE")
-        if wait:
-            return call()
-        self._in_background(call, *topics)
-        return None
-
-    def _delete_many(self, path: str, request: BaseModel | None, *topics: str) -> BulkDeleteResponse:
-        return self._change(path, BulkDeleteResponse, request, *topics, method="DELETE")
-
-    def _in_background(self, call: Callable[[], object], *topics: str) -> None:
-        self._cache.forget(*topics)
-        self._background.start(call)

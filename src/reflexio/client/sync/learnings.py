@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Unpack
 
+from reflexio.client import routes
 from reflexio.client.cache import AGENT_PLAYBOOKS, PROFILES
 from reflexio.client.fields import (
     GetAgentPlaybooksFields,
@@ -19,46 +20,27 @@ from reflexio.client.fields import (
     UpdateUserPlaybookFields,
     UpdateUserProfileFields,
 )
-from reflexio.client.requests import build_request, with_field_signature
+from reflexio.client.requests import with_field_signature
 from reflexio.client.sync.connection import Connection
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.outcome import Outcome, RecordOutcomeRequest
+from reflexio.models.outcome import Outcome
 from reflexio.models.playbook import (
-    AddAgentPlaybookRequest,
-    AddUserPlaybookRequest,
-    DeleteAgentPlaybookRequest,
-    DeleteAgentPlaybooksByIdsRequest,
-    DeleteUserPlaybookRequest,
-    DeleteUserPlaybooksByIdsRequest,
     GetAgentPlaybooksRequest,
     GetAgentPlaybooksResponse,
     GetUserPlaybooksRequest,
     GetUserPlaybooksResponse,
     NewAgentPlaybook,
     NewUserPlaybook,
-    UpdateAgentPlaybookRequest,
-    UpdatePlaybookStatusRequest,
-    UpdateUserPlaybookRequest,
 )
 from reflexio.models.profile import (
     AddResponse,
-    AddUserProfileRequest,
-    DeleteProfilesByIdsRequest,
-    DeleteUserProfileRequest,
     GetProfilesResponse,
     GetUserProfilesRequest,
     NewUserProfile,
     UpdateResponse,
-    UpdateUserProfileRequest,
 )
-from reflexio.models.provenance import GetLearningProvenanceRequest, LearningProvenanceResponse
-from reflexio.models.review import (
-    GetReviewQueueRequest,
-    GetReviewQueueResponse,
-    ReviewAgentPlaybooksRequest,
-    ReviewResponse,
-    UndoReviewRequest,
-)
+from reflexio.models.provenance import LearningProvenanceResponse
+from reflexio.models.review import GetReviewQueueResponse, ReviewResponse
 from reflexio.models.status import PlaybookStatus, Status
 
 
@@ -67,8 +49,7 @@ class LearningCalls(Connection):
 
     def add_user_profile(self, user_profiles: Sequence[NewUserProfile | dict[str, Any]]) -> AddResponse:
         """Stores facts about users that you know already, up to 1,000 a call, all or none."""
-        request = build_request(AddUserProfileRequest, user_profiles=list(user_profiles))
-        return self._change("/api/add_user_profile", AddResponse, request, PROFILES)
+        return self._send(routes.ADD_PROFILES, user_profiles=list(user_profiles))
 
     @with_field_signature
     def get_profiles(
@@ -79,9 +60,8 @@ class LearningCalls(Connection):
         **fields: Unpack[GetUserProfilesFields],
     ) -> GetProfilesResponse:
         """A user's profiles, newest first; current ones unless `status_filter` says otherwise. Cached."""
-        request = build_request(GetUserProfilesRequest, fields, user_id=user_id)
-        response = self._read_cached(
-            PROFILES, "/api/get_profiles", GetProfilesResponse, request, force_refresh=force_refresh
+        response = self._send_cached(
+            PROFILES, routes.GET_PROFILES, fields, force_refresh=force_refresh, user_id=user_id
         )
         return response.alive()
 
@@ -95,9 +75,8 @@ class LearningCalls(Connection):
         cursor: str | None = None,
     ) -> GetProfilesResponse:
         """Everybody's profiles in the organisation, newest first."""
-        return self._list(
-            "/api/get_all_profiles",
-            GetProfilesResponse,
+        return self._send(
+            routes.GET_ALL_PROFILES,
             limit=limit,
             status_filter=status_filter,
             start_time=start_time and start_time.astimezone().isoformat(),
@@ -110,8 +89,7 @@ class LearningCalls(Connection):
         self, user_id: str, profile_id: str, **fields: Unpack[UpdateUserProfileFields]
     ) -> UpdateResponse:
         """Changes a profile; what is not given stays."""
-        request = build_request(UpdateUserProfileRequest, fields, user_id=user_id, profile_id=profile_id)
-        return self._update("/api/update_user_profile", request, PROFILES)
+        return self._send(routes.UPDATE_PROFILE, fields, user_id=user_id, profile_id=profile_id)
 
     def delete_profile(
         self, user_id: str, profile_id: str = "", search_query: str = "", wait_for_response: bool = False
@@ -119,57 +97,53 @@ class LearningCalls(Connection):
         """Deletes one profile by its id, or those of the user that contain a text: in the background, unless
         `wait_for_response` is true.
         """
-        request = build_request(
-            DeleteUserProfileRequest, user_id=user_id, profile_id=profile_id, search_query=search_query
+        return self._delete(
+            routes.DELETE_PROFILE,
+            user_id=user_id,
+            profile_id=profile_id,
+            search_query=search_query,
+            wait=wait_for_response,
         )
-        return self._delete("/api/delete_profile", DeleteResponse, request, PROFILES, wait=wait_for_response)
 
     def delete_profiles_by_ids(self, profile_ids: Sequence[str]) -> BulkDeleteResponse:
         """Deletes several profiles; unknown ids are passed over."""
-        request = build_request(DeleteProfilesByIdsRequest, profile_ids=list(profile_ids))
-        return self._delete_many("/api/delete_profiles_by_ids", request, PROFILES)
+        return self._send(routes.DELETE_PROFILES, profile_ids=list(profile_ids))
 
     def delete_all_profiles(self) -> BulkDeleteResponse:
         """Deletes all profiles of the organisation."""
-        return self._delete_many("/api/delete_all_profiles", None, PROFILES)
+        return self._send(routes.DELETE_ALL_PROFILES)
 
     def add_user_playbook(self, user_playbooks: Sequence[NewUserPlaybook | dict[str, Any]]) -> AddResponse:
         """Stores what single users taught, up to 1,000 a call, all or none; `ids` of the answer names them."""
-        request = build_request(AddUserPlaybookRequest, user_playbooks=list(user_playbooks))
-        return self._change("/api/add_user_playbook", AddResponse, request)
+        return self._send(routes.ADD_USER_PLAYBOOKS, user_playbooks=list(user_playbooks))
 
     @with_field_signature
     def get_user_playbooks(
         self, request: GetUserPlaybooksRequest | dict[str, Any] | None = None, **fields: Unpack[GetUserPlaybooksFields]
     ) -> GetUserPlaybooksResponse:
         """User playbooks, newest first; current ones unless `status_filter` says otherwise."""
-        path = "/api/get_user_playbooks"
-        return self._read(path, GetUserPlaybooksResponse, GetUserPlaybooksRequest, fields, request=request)
+        return self._send(routes.GET_USER_PLAYBOOKS, fields, request=request)
 
     @with_field_signature
     def update_user_playbook(self, user_playbook_id: int, **fields: Unpack[UpdateUserPlaybookFields]) -> UpdateResponse:
         """Changes a user playbook; what is not given stays."""
-        request = build_request(UpdateUserPlaybookRequest, fields, user_playbook_id=user_playbook_id)
-        return self._update("/api/update_user_playbook", request)
+        return self._send(routes.UPDATE_USER_PLAYBOOK, fields, user_playbook_id=user_playbook_id)
 
     def delete_user_playbook(self, user_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one user playbook: in the background, unless `wait_for_response` is true."""
-        request = build_request(DeleteUserPlaybookRequest, user_playbook_id=user_playbook_id)
-        return self._delete("/api/delete_user_playbook", DeleteResponse, request, wait=wait_for_response)
+        return self._delete(routes.DELETE_USER_PLAYBOOK, user_playbook_id=user_playbook_id, wait=wait_for_response)
 
     def delete_user_playbooks_by_ids(self, user_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
         """Deletes several user playbooks; unknown ids are passed over."""
-        request = build_request(DeleteUserPlaybooksByIdsRequest, user_playbook_ids=list(user_playbook_ids))
-        return self._delete_many("/api/delete_user_playbooks_by_ids", request)
+        return self._send(routes.DELETE_USER_PLAYBOOKS, user_playbook_ids=list(user_playbook_ids))
 
     def delete_all_user_playbooks(self) -> BulkDeleteResponse:
         """Deletes all user playbooks of the organisation."""
-        return self._delete_many("/api/delete_all_user_playbooks", None)
+        return self._send(routes.DELETE_ALL_USER_PLAYBOOKS)
 
     def add_agent_playbooks(self, agent_playbooks: Sequence[NewAgentPlaybook | dict[str, Any]]) -> AddResponse:
         """Stores what is to hold for everybody, up to 1,000 a call. Pending unless `playbook_status` says otherwise."""
-        request = build_request(AddAgentPlaybookRequest, agent_playbooks=list(agent_playbooks))
-        return self._change("/api/add_agent_playbook", AddResponse, request, AGENT_PLAYBOOKS)
+        return self._send(routes.ADD_AGENT_PLAYBOOKS, agent_playbooks=list(agent_playbooks))
 
     @with_field_signature
     def get_agent_playbooks(
@@ -183,9 +157,8 @@ class LearningCalls(Connection):
 
         A `status_filter` of pending also means those that wait for a decision.
         """
-        whole = build_request(GetAgentPlaybooksRequest, fields, request=request)
-        return self._read_cached(
-            AGENT_PLAYBOOKS, "/api/get_agent_playbooks", GetAgentPlaybooksResponse, whole, force_refresh=force_refresh
+        return self._send_cached(
+            AGENT_PLAYBOOKS, routes.GET_AGENT_PLAYBOOKS, fields, force_refresh=force_refresh, request=request
         )
 
     @with_field_signature
@@ -193,8 +166,7 @@ class LearningCalls(Connection):
         self, agent_playbook_id: int, **fields: Unpack[UpdateAgentPlaybookFields]
     ) -> UpdateResponse:
         """Changes the wording of an agent playbook, the decision about it, or both; what is not given stays."""
-        request = build_request(UpdateAgentPlaybookRequest, fields, agent_playbook_id=agent_playbook_id)
-        return self._update("/api/update_agent_playbook", request, AGENT_PLAYBOOKS)
+        return self._send(routes.UPDATE_AGENT_PLAYBOOK, fields, agent_playbook_id=agent_playbook_id)
 
     @with_field_signature
     def update_agent_playbook_status(
@@ -205,37 +177,32 @@ class LearningCalls(Connection):
         **fields: Unpack[UpdatePlaybookStatusFields],
     ) -> UpdateResponse:
         """Approves, rejects or reopens an agent playbook. Who, when and why are kept."""
-        request = build_request(
-            UpdatePlaybookStatusRequest, fields, agent_playbook_id=agent_playbook_id, playbook_status=playbook_status
+        return self._send(
+            routes.UPDATE_STATUS, fields, agent_playbook_id=agent_playbook_id, playbook_status=playbook_status
         )
-        return self._update("/api/update_agent_playbook_status", request, AGENT_PLAYBOOKS)
 
     def delete_agent_playbook(self, agent_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one agent playbook: in the background, unless `wait_for_response` is true."""
-        request = build_request(DeleteAgentPlaybookRequest, agent_playbook_id=agent_playbook_id)
-        path = "/api/delete_agent_playbook"
-        return self._delete(path, DeleteResponse, request, AGENT_PLAYBOOKS, wait=wait_for_response)
+        return self._delete(routes.DELETE_AGENT_PLAYBOOK, agent_playbook_id=agent_playbook_id, wait=wait_for_response)
 
     def delete_agent_playbooks_by_ids(self, agent_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
         """Deletes several agent playbooks; unknown ids are passed over."""
-        request = build_request(DeleteAgentPlaybooksByIdsRequest, agent_playbook_ids=list(agent_playbook_ids))
-        return self._delete_many("/api/delete_agent_playbooks_by_ids", request, AGENT_PLAYBOOKS)
+        return self._send(routes.DELETE_AGENT_PLAYBOOKS, agent_playbook_ids=list(agent_playbook_ids))
 
     def delete_all_agent_playbooks(self) -> BulkDeleteResponse:
         """Deletes all agent playbooks of the organisation."""
-        return self._delete_many("/api/delete_all_agent_playbooks", None, AGENT_PLAYBOOKS)
+        return self._send(routes.DELETE_ALL_AGENT_PLAYBOOKS)
 
     def delete_all_playbooks(self) -> BulkDeleteResponse:
         """Deletes all user playbooks and agent playbooks of the organisation."""
-        return self._delete_many("/api/delete_all_playbooks", None, AGENT_PLAYBOOKS)
+        return self._send(routes.DELETE_ALL_PLAYBOOKS)
 
     def get_provenance(self, kind: str, id: str | int) -> LearningProvenanceResponse:  # noqa: A002  its public name
         """Why a learning is there: the turns it came from, who learned it, what it replaced, what happened to it.
 
         `kind` is `profile`, `user_playbook` or `agent_playbook`. Raises NotFound when there is none.
         """
-        request = build_request(GetLearningProvenanceRequest, kind=kind, id=str(id))
-        return self._call("POST", "/api/get_learning_provenance", LearningProvenanceResponse, request)
+        return self._send(routes.GET_PROVENANCE, kind=kind, id=str(id))
 
 
 class OutcomeCalls(Connection):
@@ -244,8 +211,7 @@ class OutcomeCalls(Connection):
     @with_field_signature
     def record_outcome(self, outcome: Outcome, **fields: Unpack[RecordOutcomeFields]) -> UpdateResponse:
         """Counts that playbooks helped, hurt, or were learned once more; unknown ids are passed over."""
-        request = build_request(RecordOutcomeRequest, fields, outcome=outcome)
-        return self._change("/api/record_outcome", UpdateResponse, request, AGENT_PLAYBOOKS)
+        return self._send(routes.RECORD_OUTCOME, fields, outcome=outcome)
 
 
 class ReviewCalls(Connection):
@@ -257,8 +223,7 @@ class ReviewCalls(Connection):
 
         With `agent_playbook_id` that one, whatever was decided about it. Raises NotFound when there is none.
         """
-        request = build_request(GetReviewQueueRequest, fields)
-        return self._call("POST", "/api/get_review_queue", GetReviewQueueResponse, request)
+        return self._send(routes.GET_REVIEW_QUEUE, fields)
 
     @with_field_signature
     def review_agent_playbooks(
@@ -273,10 +238,7 @@ class ReviewCalls(Connection):
         Approving one retires those that it says it replaces. `update_agent_playbook` edits and approves at once.
         """
         ids = list(agent_playbook_ids)
-        request = build_request(
-            ReviewAgentPlaybooksRequest, fields, agent_playbook_ids=ids, playbook_status=playbook_status
-        )
-        return self._change("/api/review_agent_playbooks", ReviewResponse, request, AGENT_PLAYBOOKS)
+        return self._send(routes.REVIEW, fields, agent_playbook_ids=ids, playbook_status=playbook_status)
 
     @with_field_signature
     def undo_review(self, agent_playbook_ids: Sequence[int], **fields: Unpack[UndoReviewFields]) -> ReviewResponse:
@@ -284,5 +246,4 @@ class ReviewCalls(Connection):
 
         All of them or none: raises Conflict where there is no decision to take back.
         """
-        request = build_request(UndoReviewRequest, fields, agent_playbook_ids=list(agent_playbook_ids))
-        return self._change("/api/undo_review", ReviewResponse, request, AGENT_PLAYBOOKS)
+        return self._send(routes.UNDO_REVIEW, fields, agent_playbook_ids=list(agent_playbook_ids))
