@@ -12,13 +12,13 @@ import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, Unpack, get_args, get_origin
 
 from pydantic import BaseModel
 
 import reflexio
 from reflexio.client.aio import AsyncReflexioClient
-from reflexio.client.aio.calls import Calls
+from reflexio.client.aio.connection import Connection
 from reflexio.server.app import create_app
 from reflexio.settings import Settings
 
@@ -184,8 +184,8 @@ class Client:
 
     def page(self) -> Iterator[str]:
         yield "## Create a client"
-        yield from self._section("ReflexioClient", Calls.__init__)
-        yield from self._methods(Calls)
+        yield from self._section("ReflexioClient", Connection.__init__)
+        yield from self._methods(Connection)
         yield from self._methods(AsyncReflexioClient)
         for topic in AsyncReflexioClient.__bases__:
             yield f"## {(topic.__doc__ or '').strip().rstrip('.')}"
@@ -207,13 +207,17 @@ class Client:
     def _section(self, name: str, method: Any) -> Iterator[str]:
         yield f"### {name}"
         yield inspect.cleandoc(method.__doc__ or "")
-        hints = get_type_hints(method)
-        if returned := self._returned(hints.pop("return", NoneType)):
+        signature = inspect.signature(method, eval_str=True)
+        if returned := self._returned(signature.return_annotation or NoneType):
             yield f"Returns {returned}."
-        parameters = list(inspect.signature(method).parameters.values())[1:]
         rows = [
-            (_shown(each), self._type(hints[each.name]), _default_of(each), self._words.meaning(name, each.name))
-            for each in parameters
+            (
+                _shown(parameter),
+                self._type(parameter.annotation),
+                _default_of(parameter),
+                self._words.meaning(name, parameter.name),
+            )
+            for parameter in list(signature.parameters.values())[1:]
         ]
         if rows:
             yield table(("argument", "type", "default", "meaning"), rows)
@@ -231,6 +235,8 @@ class Client:
             return " or ".join(dict.fromkeys(self._type(each) for each in inside if each is not NoneType))
         if origin is Literal:
             return _one_of(list(inside))
+        if origin is Unpack:
+            return "anything"
         if inside and "Callable" not in str(origin):
             return f"{origin.__name__} of {self._type(inside[-1] if origin is dict else inside[0])}"
         name = getattr(hint, "__name__", str(hint))

@@ -1,4 +1,4 @@
-"""Publishing and reading over HTTP, client and server on the same machine."""
+"""Start-up, publishing and reading, with the server on the same machine."""
 
 import asyncio
 import os
@@ -11,9 +11,10 @@ from pathlib import Path
 
 import httpx
 
-from reflexio import AsyncReflexioClient, ReflexioClient
+from reflexio import ReflexioClient
 from reflexio.server.process import free_port, running_server
 from reflexio.storage.sqlite import open_sqlite
+from tests.bench.load import Load, post
 from tests.bench.report import Figure, milliseconds
 
 TURNS = [
@@ -67,43 +68,40 @@ def _memory(pid: int) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
-async def _publish(url: str, clients: int, each: int) -> tuple[list[float], int, float]:
-    taken: list[float] = []
-    failed = 0
+def _publish(url: str, clients: int, each: int) -> Load:
+    def body(client: int, number: int) -> dict[str, object]:
+        return {"user_id": f"user-{client}-{number % 10}", "interaction_data_list": TURNS}
 
-    async def one(number: int) -> None:
-        nonlocal failed
-        async with AsyncReflexioClient(url_endpoint=url, retries=0) as client:
-            for turn in range(each):
-                began = time.perf_counter()
-                try:
-                    await client.publish_interaction(f"user-{number}-{turn % 10}", TURNS)
-                except Exception as error:  # noqa: BLE001  a failed publish is a figure here
-                    failed += 1
-                    print(error)
-                taken.append(time.perf_counter() - began)
-
-    began = time.perf_counter()
-    await asyncio.gather(*(one(number) for number in range(clients)))
-    return taken, failed, time.perf_counter() - began
+    return post(url, "/api/publish_interaction", body, clients=clients, each=each)
 
 
 def publishing() -> list[Figure]:
     figures: list[Figure] = []
     slow = {1: "52 ms", 8: "440 ms, 17/s", 32: "658 ms, p95 11.8 s"}
     with tempfile.TemporaryDirectory() as folder, running_server(Path(folder)) as url:
-        asyncio.run(_publish(url, 1, 50))
+        _publish(url, 1, 50)
         for clients, each in ((1, 500), (8, 250), (32, 80)):
-            taken, failed, seconds = asyncio.run(_publish(url, clients, each))
-            p50, p95 = milliseconds(taken)
+            load = _publish(url, clients, each)
+            p50, p95 = milliseconds(load.taken)
             name = f"publish 4 turns, {clients} client(s)"
             figures.append(Figure(f"{name}, p50", p50, "ms", 4 if clients == 1 else None, baseline=slow[clients]))
             if clients > 1:
-                rate = len(taken) / seconds
                 figures.append(Figure(f"{name}, p95", p95, "ms", 60))
-                figures.append(Figure(f"{name}, rate", rate, "/s", 500, more_is_better=True))
-            figures.append(Figure(f"{name}, failed", failed, "", 0))
+                figures.append(Figure(f"{name}, rate", load.rate, "/s", 500, more_is_better=True))
+            figures.append(Figure(f"{name}, failed", load.failed, "", 0))
+        p50, _ = milliseconds(_publish_through_our_client(url, 200))
+        figures.append(Figure("publish 4 turns through ReflexioClient, p50", p50, "ms"))
     return figures
+
+
+def _publish_through_our_client(url: str, count: int) -> list[float]:
+    taken = []
+    with ReflexioClient(url_endpoint=url, retries=0) as client:
+        for number in range(count):
+            began = time.perf_counter()
+            client.publish_interaction(f"client-{number % 10}", TURNS)
+            taken.append(time.perf_counter() - began)
+    return taken
 
 
 def fill(path: Path, rows: int) -> None:

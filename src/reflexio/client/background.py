@@ -1,4 +1,4 @@
-"""Calls that nobody waits for. They are finished before the program ends, and what fails is told."""
+"""Calls that the caller does not wait for. They finish before the program ends, and failures are reported."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ log = logging.getLogger("reflexio.client")
 OnError = Callable[[Exception], None]
 
 
-def _tell(error: Exception, on_error: OnError | None) -> None:
+def _report(error: Exception, on_error: OnError | None) -> None:
     if on_error is None:
         log.error("a background call failed: %s", error)
         return
@@ -22,7 +22,7 @@ def _tell(error: Exception, on_error: OnError | None) -> None:
 
 
 class Background:
-    """Runs calls on a thread of its own; the interpreter waits for them when it exits."""
+    """Runs calls one after the other on a thread of its own. The interpreter waits for them when it exits."""
 
     def __init__(self, on_error: OnError | None) -> None:
         self._on_error = on_error
@@ -31,8 +31,7 @@ class Background:
         self._starting = threading.Lock()
 
     def start(self, call: Callable[[], object]) -> None:
-        # One thread keeps the order in which the caller asked. Under a lock, or two callers who come first at
-        # once would each make one.
+        # One thread keeps the order of the calls. Under a lock, or two first callers would each make a thread.
         with self._starting:
             self._threads = self._threads or ThreadPoolExecutor(1, thread_name_prefix="reflexio-background")
             future = self._threads.submit(self._run, call)
@@ -42,40 +41,38 @@ class Background:
     def _run(self, call: Callable[[], object]) -> None:
         try:
             call()
-        except Exception as error:  # noqa: BLE001  nobody waits, so it is told instead
-            _tell(error, self._on_error)
+        except Exception as error:  # noqa: BLE001  nobody waits for it, so it is reported
+            _report(error, self._on_error)
 
     def flush(self) -> None:
         wait(list(self._running))
 
 
 class AsyncBackground:
-    """Runs calls as tasks of the caller's loop, one after the other."""
+    """Runs calls one after the other as tasks of the caller's loop."""
 
     def __init__(self, on_error: OnError | None) -> None:
         self._on_error = on_error
         self._last: asyncio.Task[None] | None = None
 
     def start(self, call: Callable[[], Awaitable[object]]) -> None:
-        self._last = asyncio.get_running_loop().create_task(self._run(self._last, call))
+        self._last = asyncio.get_running_loop().create_task(self._run_after(self._last, call))
 
-    async def _run(self, before: "asyncio.Task[None] | None", call: Callable[[], Awaitable[object]]) -> None:
+    async def _run_after(self, before: "asyncio.Task[None] | None", call: Callable[[], Awaitable[object]]) -> None:
         try:
             if before is not None:
                 await asyncio.wait([before])
-            await call()
+            await self._run(call)
         except asyncio.CancelledError:
-            # The program ends: asyncio cancels its tasks and waits for them once more.
-            await self._once_more(call)
+            # The program ends: asyncio cancels its tasks, and then waits for what they still do.
+            await self._run(call)
             raise
-        except Exception as error:  # noqa: BLE001  nobody waits, so it is told instead
-            _tell(error, self._on_error)
 
-    async def _once_more(self, call: Callable[[], Awaitable[object]]) -> None:
+    async def _run(self, call: Callable[[], Awaitable[object]]) -> None:
         try:
             await call()
-        except Exception as error:  # noqa: BLE001  nobody waits, so it is told instead
-            _tell(error, self._on_error)
+        except Exception as error:  # noqa: BLE001  nobody waits for it, so it is reported
+            _report(error, self._on_error)
 
     async def flush(self) -> None:
         while self._last is not None and not self._last.done():

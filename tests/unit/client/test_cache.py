@@ -80,7 +80,7 @@ def test_what_a_caller_does_to_an_answer_is_its_own_business(kept: Cache) -> Non
 
 
 def test_only_so_many_are_kept(kept: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MOST", 3)
+    monkeypatch.setattr(cache, "MOST_RESPONSES", 3)
     for number in range(5):
         put(kept, question=str(number))
     assert [look(kept, question=str(number)) is not None for number in range(5)] == [False, False, True, True, True]
@@ -89,7 +89,7 @@ def test_only_so_many_are_kept(kept: Cache, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_topic_that_the_server_is_changing_is_not_kept(kept: Cache, ticks: Ticks) -> None:
     put(kept)
     put(kept, "agent_playbooks")
-    kept.doubt("profiles")
+    kept.pause("profiles")
     put(kept)
     assert look(kept) is None
     assert look(kept, "agent_playbooks") is not None

@@ -8,7 +8,7 @@ import pytest
 
 from reflexio.client.sync import ReflexioClient
 from reflexio.errors import ServerFailed
-from reflexio.models.interaction import GetInteractionsResponse
+from reflexio.models.profile import GetProfilesResponse
 from tests.builders import turns
 
 
@@ -21,17 +21,14 @@ class Reading:
         self.client = ReflexioClient(transport=httpx.MockTransport(self._answer), retries=0, **more)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        if request.method == "GET":
+        if request.url.path == "/api/get_profiles":
             self.asked += 1
         if self.fails:
             return httpx.Response(503, json={"detail": "away"})
         return httpx.Response(200, json={"success": True, "msg": str(self.asked)})
 
-    def read(self, *, force_refresh: bool = False) -> GetInteractionsResponse:
-        def call() -> GetInteractionsResponse:
-            return self.client._call("GET", "/api/get_all_interactions", GetInteractionsResponse)
-
-        return self.client._cached("profiles", "q", GetInteractionsResponse, call, force_refresh=force_refresh)
+    def read(self, *, force_refresh: bool = False) -> GetProfilesResponse:
+        return self.client.get_profiles("ann", force_refresh=force_refresh)
 
 
 @pytest.fixture

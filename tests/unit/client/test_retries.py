@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from reflexio import AsyncReflexioClient, errors
-from reflexio.client import answers
-from reflexio.client.http1 import Reply
+from reflexio.client import responses
+from reflexio.client.responses import Reply
 from reflexio.client.sync import ReflexioClient
 from tests.builders import turns
 
@@ -124,7 +124,7 @@ def test_a_timeout_is_for_the_call_and_its_repetitions_together() -> None:
 def test_a_limited_caller_waits_as_long_as_it_was_told() -> None:
     script = Script(failed(429, **{"Retry-After": "7"}), failed(429, **{"Retry-After": "9999"}), ok())
     assert delete(client(script)).success
-    assert script.waited == [7.0, answers.LONGEST_WAIT]
+    assert script.waited == [7.0, responses.LONGEST_WAIT]
 
 
 def limited(retry_after: str) -> Reply:
@@ -136,14 +136,14 @@ def limited(retry_after: str) -> Reply:
     [("3", 3.0), ("2.5", 2.5), ("", None), ("soon", None), ("-1", None), ("Not a date GMT", None)],
 )
 def test_retry_after_is_read(header: str, seconds: float | None) -> None:
-    assert answers.retry_after(limited(header)) == seconds
+    assert responses.retry_after(limited(header)) == seconds
 
 
 def test_retry_after_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reflexio.client.answers.time.time", lambda: 1_000_000.0)
+    monkeypatch.setattr("reflexio.client.responses.time.time", lambda: 1_000_000.0)
     in_a_minute = formatdate(1_000_060, usegmt=True)
-    assert answers.retry_after(limited(in_a_minute)) == 60.0
-    assert answers.retry_after(limited(formatdate(0, usegmt=True))) == 0.0
+    assert responses.retry_after(limited(in_a_minute)) == 60.0
+    assert responses.retry_after(limited(formatdate(0, usegmt=True))) == 0.0
 
 
 @pytest.mark.parametrize(

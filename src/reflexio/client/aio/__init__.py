@@ -1,15 +1,10 @@
 """The asynchronous client. The synchronous one in `reflexio.client.sync` is generated from this folder."""
 
-from reflexio.client.aio.generation import GenerationCalls
 from reflexio.client.aio.interactions import InteractionCalls
-from reflexio.client.aio.learnings import LearningCalls
-from reflexio.client.aio.operations import OperationCalls
-from reflexio.client.aio.optimisation import OptimisationCalls
-from reflexio.client.aio.outcomes import OutcomeCalls
-from reflexio.client.aio.reviewing import ReviewCalls
-from reflexio.client.aio.searching import SearchCalls
-from reflexio.client.aio.session import SessionClient
-from reflexio.client.aio.settings import SettingCalls
+from reflexio.client.aio.learnings import LearningCalls, OutcomeCalls, ReviewCalls
+from reflexio.client.aio.operations import GenerationCalls, OperationCalls, OptimisationCalls, SettingCalls
+from reflexio.client.aio.search import SearchCalls
+from reflexio.client.requests import SessionClient
 
 __all__ = ["AsyncReflexioClient", "SessionClient"]
 

@@ -1,16 +1,11 @@
 # Generated from client/aio/__init__.py by scripts/make_sync_client.py. Change that file and run `make format`.
 """The synchronous client."""
 
-from reflexio.client.sync.generation import GenerationCalls
+from reflexio.client.requests import SessionClient
 from reflexio.client.sync.interactions import InteractionCalls
-from reflexio.client.sync.learnings import LearningCalls
-from reflexio.client.sync.operations import OperationCalls
-from reflexio.client.sync.optimisation import OptimisationCalls
-from reflexio.client.sync.outcomes import OutcomeCalls
-from reflexio.client.sync.reviewing import ReviewCalls
-from reflexio.client.sync.searching import SearchCalls
-from reflexio.client.sync.session import SessionClient
-from reflexio.client.sync.settings import SettingCalls
+from reflexio.client.sync.learnings import LearningCalls, OutcomeCalls, ReviewCalls
+from reflexio.client.sync.operations import GenerationCalls, OperationCalls, OptimisationCalls, SettingCalls
+from reflexio.client.sync.search import SearchCalls
 
 __all__ = ["ReflexioClient", "SessionClient"]
 

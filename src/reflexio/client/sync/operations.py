@@ -1,164 +1,314 @@
 # Generated from client/aio/operations.py by scripts/make_sync_client.py. Change that file and run `make format`.
-"""What goes on around learning: generations that change places, long work and how far it is, stalls and spend."""
+"""What goes on around learning: runs on demand, generations that change places, long operations, and settings."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from datetime import datetime
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from reflexio import errors
-from reflexio.client import answers
-from reflexio.client.answers import build
-from reflexio.client.http1 import Reply
-from reflexio.client.sync.calls import CONNECT_SECONDS, Calls
-from reflexio.models.operation import (
-    CancelOperationRequest,
-    CancelOperationResponse,
-    GetOperationStatusResponse,
-    OperationStatusInfo,
+from reflexio.client import responses, routes
+from reflexio.client.cache import AGENT_PLAYBOOKS, PROFILES
+from reflexio.client.requests import as_json, prepare
+from reflexio.client.sync.connection import Connection
+from reflexio.models.aggregation import RunPlaybookAggregationResponse
+from reflexio.models.config import Config, SetConfigResponse, StorageStatsResponse, WhoamiResponse
+from reflexio.models.generation import DEFAULT_VERSION, RerunPlaybookGenerationResponse, RerunProfileGenerationResponse
+from reflexio.models.operation import CancelOperationResponse, GetOperationStatusResponse, OperationStatusInfo
+from reflexio.models.optimisation import (
+    CancelPlaybookOptimizationResponse,
+    GetPlaybookOptimizationResponse,
+    GetPlaybookOptimizationsResponse,
+    RunPlaybookOptimizationResponse,
 )
 from reflexio.models.stall import MarkNotifiedResponse, StallStateResponse
 from reflexio.models.upgrade import (
-    DowngradeProfilesRequest,
     DowngradeProfilesResponse,
-    DowngradeUserPlaybooksRequest,
     DowngradeUserPlaybooksResponse,
-    UpgradeProfilesRequest,
     UpgradeProfilesResponse,
-    UpgradeUserPlaybooksRequest,
     UpgradeUserPlaybooksResponse,
 )
 from reflexio.models.usage import UsageResponse
 
 SILENCE_SECONDS = 60.0
-"""A server that is there says something more often than that."""
+"""A running server sends something on an event stream more often than that."""
+POLL_SECONDS = 0.25
+"""Between two looks at an optimisation job that the caller waits for."""
+Rerun = TypeVar("Rerun", RerunProfileGenerationResponse, RerunPlaybookGenerationResponse)
 
 
-class OperationCalls(Calls):
+class SettingCalls(Connection):
+    """Configuration and state."""
+
+    def get_config(self) -> Config:
+        """The learning settings. Change attributes and hand it to `set_config`."""
+        return self._send(routes.GET_CONFIG)
+
+    def set_config(self, config: Config | dict[str, Any]) -> SetConfigResponse:
+        """Stores settings. What is not named keeps its value; None or [] clears it."""
+        return self.update_config(as_json(config))
+
+    def update_config(self, partial: dict[str, Any]) -> SetConfigResponse:
+        """Stores the named settings and leaves all others as they are."""
+        if not isinstance(partial, dict):
+            raise TypeError("update_config takes a dict of settings; set_config takes a Config")
+        return self._call(routes.SET_CONFIG, as_json(partial))
+
+    def whoami(self) -> WhoamiResponse:
+        """Which organisation this client's key speaks for, and where its data is."""
+        return self._send(routes.WHOAMI)
+
+    def storage_stats(self, user_id: str) -> StorageStatsResponse:
+        """How much is stored of one user."""
+        return self._send(routes.STORAGE_STATS, user_id=user_id)
+
+
+class OperationCalls(Connection):
     """Operations."""
 
     def upgrade_profiles(
-        self,
-        user_id: str | None = None,
-        only_affected_users: bool = True,
-        *,
-        profile_ids: Sequence[str] | None = None,
+        self, user_id: str | None = None, only_affected_users: bool = True, *, profile_ids: Sequence[str] | None = None
     ) -> UpgradeProfilesResponse:
         """Makes pending profiles current, archives those that were, and deletes those archived before.
 
         Only within what is named. `success` is false when nothing is pending.
         """
-        asked = build(
-            UpgradeProfilesRequest,
-            {"user_id": user_id, "only_affected_users": only_affected_users, "profile_ids": profile_ids},
+        return self._send(
+            routes.UPGRADE_PROFILES, user_id=user_id, only_affected_users=only_affected_users, profile_ids=profile_ids
         )
-        done = self._call("POST", "/api/upgrade_all_profiles", UpgradeProfilesResponse, asked, repeatable=False)
-        self._cache.forget("profiles")
-        return done
 
     def upgrade_user_playbooks(
-        self,
-        agent_version: str | None = None,
-        playbook_name: str | None = None,
-        *,
-        archive_current: bool = True,
+        self, agent_version: str | None = None, playbook_name: str | None = None, *, archive_current: bool = True
     ) -> UpgradeUserPlaybooksResponse:
         """Makes pending user playbooks current, archives those that were, and deletes those archived before.
 
         Only within what is named. `success` is false when nothing is pending.
         """
-        asked = build(
-            UpgradeUserPlaybooksRequest,
-            {"agent_version": agent_version, "playbook_name": playbook_name, "archive_current": archive_current},
-        )
-        return self._call(
-            "POST", "/api/upgrade_all_user_playbooks", UpgradeUserPlaybooksResponse, asked, repeatable=False
+        return self._send(
+            routes.UPGRADE_USER_PLAYBOOKS,
+            agent_version=agent_version,
+            playbook_name=playbook_name,
+            archive_current=archive_current,
         )
 
     def downgrade_profiles(
-        self,
-        user_id: str | None = None,
-        only_affected_users: bool = True,
-        *,
-        profile_ids: Sequence[str] | None = None,
+        self, user_id: str | None = None, only_affected_users: bool = True, *, profile_ids: Sequence[str] | None = None
     ) -> DowngradeProfilesResponse:
         """Current and archived profiles change places. `success` is false when none is archived."""
-        asked = build(
-            DowngradeProfilesRequest,
-            {"user_id": user_id, "only_affected_users": only_affected_users, "profile_ids": profile_ids},
+        return self._send(
+            routes.DOWNGRADE_PROFILES, user_id=user_id, only_affected_users=only_affected_users, profile_ids=profile_ids
         )
-        done = self._call("POST", "/api/downgrade_all_profiles", DowngradeProfilesResponse, asked, repeatable=False)
-        self._cache.forget("profiles")
-        return done
 
     def downgrade_user_playbooks(
         self, agent_version: str | None = None, playbook_name: str | None = None
     ) -> DowngradeUserPlaybooksResponse:
         """Current and archived user playbooks change places. `success` is false when none is archived."""
-        asked = build(DowngradeUserPlaybooksRequest, {"agent_version": agent_version, "playbook_name": playbook_name})
-        return self._call(
-            "POST", "/api/downgrade_all_user_playbooks", DowngradeUserPlaybooksResponse, asked, repeatable=False
-        )
+        return self._send(routes.DOWNGRADE_USER_PLAYBOOKS, agent_version=agent_version, playbook_name=playbook_name)
 
     def get_operation_status(self, service_name: str = "profile_generation") -> GetOperationStatusResponse:
         """How far the newest operation of a service is. `success` is false when there was none."""
-        params = {"service_name": service_name}
-        return self._call("GET", "/api/get_operation_status", GetOperationStatusResponse, params=params)
+        return self._send(routes.GET_OPERATION_STATUS, service_name=service_name)
 
     def cancel_operation(self, service_name: str | None = None) -> CancelOperationResponse:
         """Asks the running operation of a service to stop, or those of all services."""
-        which = build(CancelOperationRequest, {"service_name": service_name})
-        return self._call("POST", "/api/cancel_operation", CancelOperationResponse, which)
+        return self._send(routes.CANCEL_OPERATION, service_name=service_name)
 
     def follow_operation(self, operation_id: str) -> Iterator[OperationStatusInfo]:
         """How far an operation is, now and after each change; the last one tells how it ended.
 
         A connection that breaks is made again.
         """
-        seen, failures = None, 0
+        last, failures = None, 0
         while True:
             try:
                 with closing(self._progress(operation_id)) as stream:
-                    for news in stream:
+                    for status in stream:
                         failures = 0
-                        if news != seen:
-                            yield news
-                        seen = news
+                        if status != last:
+                            yield status
+                        last = status
                 return
             except errors.ReflexioError as error:
-                if failures >= self._retries or not answers.may_repeat(error, repeatable=True):
+                if failures >= self._retries or not responses.may_repeat(error, repeatable=True):
                     raise
-                self._sleep(answers.pause(error, failures))
+                self._sleep(responses.pause(error, failures))
                 failures += 1
 
     def _progress(self, operation_id: str) -> Generator[OperationStatusInfo, None, None]:
-        """What one connection tells, up to the operation's end. Raises ServerUnreachable when it breaks before."""
-        url = f"{self.endpoint.url}/api/operations/{quote(operation_id, safe='')}/events"
-        patience = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
+        """The events of one connection up to the operation's end. Raises ServerUnreachable when it breaks before."""
+        path = f"/api/operations/{quote(operation_id, safe='')}/events"
+        request = prepare(self.endpoint, "GET", path, seconds=SILENCE_SECONDS)
         try:
-            with self._http.stream("GET", url, headers=self.endpoint.headers, timeout=patience) as response:
+            with closing(self._http.get().send(request, stream=True)) as response:
                 if not response.is_success:
-                    response.read()
-                    raise answers.failure(Reply.of(response), url)
+                    reply = responses.Reply(response.status_code, response.headers, response.read())
+                    raise responses.failure(reply, str(request.url))
                 for line in response.iter_lines():
                     if line.startswith("data:"):
-                        news = OperationStatusInfo.model_validate_json(line.removeprefix("data:"))
-                        yield news
-                        if news.has_ended:
+                        status = OperationStatusInfo.model_validate_json(line.removeprefix("data:"))
+                        yield status
+                        if status.has_ended:
                             return
         except httpx.TransportError as error:
-            raise errors.ServerUnreachable(f"({type(error).__name__}: {error})", url=self.endpoint.url) from error
+            raise self._unreachable(error) from error
         raise errors.ServerUnreachable("(it ended the stream early)", url=self.endpoint.url)
 
     def get_usage(self, days: int = 30) -> UsageResponse:
         """Model calls and tokens by day (UTC), operation and model, newest first, and today's budget."""
-        return self._call("GET", "/api/usage", UsageResponse, params={"days": days})
+        return self._send(routes.GET_USAGE, days=days)
 
     def get_stall_state(self) -> StallStateResponse:
         """Whether learning waits because a provider refuses the key or the bill, and since when."""
-        return self._call("GET", "/stall_state", StallStateResponse)
+        return self._send(routes.GET_STALL_STATE)
 
     def mark_stall_notified(self) -> MarkNotifiedResponse:
         """Notes that a person was told of the stall; false when there is none. Once or twice is the same."""
-        return self._call("POST", "/stall_state/notified", MarkNotifiedResponse)
+        return self._send(routes.MARK_STALL_NOTIFIED)
+
+
+class GenerationCalls(OperationCalls):
+    """Learning once more."""
+
+    def rerun_profile_generation(
+        self,
+        user_id: str | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        source: str | None = None,
+        extractor_names: Sequence[str] | None = None,
+        wait_for_response: bool = False,
+    ) -> RerunProfileGenerationResponse:
+        """Learns profiles from all stored turns within the filters once more, as pending ones.
+
+        They take the place of the pending profiles of those users; `upgrade_profiles` makes them current. `success`
+        is false when no turn matches or another one is in progress. `wait_for_response` waits for the end.
+        """
+        response = self._send(
+            routes.RERUN_PROFILES,
+            user_id=user_id,
+            start_time=start_time,
+            end_time=end_time,
+            source=source,
+            extractor_names=extractor_names,
+        )
+        if wait_for_response and response.success:
+            response = self._wait_for_rerun(response)
+            self._cache.forget(PROFILES)
+        return response
+
+    def rerun_playbook_generation(
+        self,
+        agent_version: str = DEFAULT_VERSION,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+        playbook_name: str | None = None,
+        wait_for_response: bool = False,
+        *,
+        source: str | None = None,
+    ) -> RerunPlaybookGenerationResponse:
+        """The same for user playbooks, from the turns of one agent version; see `upgrade_user_playbooks`."""
+        response = self._send(
+            routes.RERUN_PLAYBOOKS,
+            agent_version=agent_version,
+            start_time=start_time,
+            end_time=end_time,
+            playbook_name=playbook_name,
+            source=source,
+        )
+        if wait_for_response and response.success:
+            response = self._wait_for_rerun(response)
+        return response
+
+    def manual_profile_generation(
+        self, user_id: str | None = None, source: str | None = None, extractor_names: Sequence[str] | None = None
+    ) -> None:
+        """Learns from the last turns of each user within the filters, into what is current. Does not wait for it."""
+        self._send_in_background(
+            routes.GENERATE_PROFILES, user_id=user_id, source=source, extractor_names=extractor_names
+        )
+
+    def manual_playbook_generation(
+        self, agent_version: str = DEFAULT_VERSION, source: str | None = None, playbook_name: str | None = None
+    ) -> None:
+        """The same for user playbooks, from the turns of one agent version. Does not wait for it."""
+        self._send_in_background(
+            routes.GENERATE_PLAYBOOKS, agent_version=agent_version, source=source, playbook_name=playbook_name
+        )
+
+    def run_playbook_aggregation(
+        self, agent_version: str = DEFAULT_VERSION, playbook_name: str | None = None, wait_for_response: bool = False
+    ) -> RunPlaybookAggregationResponse:
+        """Makes pending agent playbooks of what many users taught one agent version, of one type or all.
+
+        Runs whatever the trigger count. Without `wait_for_response` it answers within some seconds with what is known
+        by then, and goes on; `is_complete` tells. `success` is false while another one is in progress, or if it failed.
+        """
+        response = self._send(routes.RUN_AGGREGATION, agent_version=agent_version, playbook_name=playbook_name)
+        if wait_for_response and response.success and not response.is_complete:
+            end = self._wait_for_operation(response.operation_id)
+            response = RunPlaybookAggregationResponse.of(end, response.operation_id)
+        if response.success and not response.is_complete:
+            self._cache.pause(AGENT_PLAYBOOKS)
+        self._cache.forget(AGENT_PLAYBOOKS)
+        return response
+
+    def _wait_for_operation(self, operation_id: str) -> OperationStatusInfo:
+        for status in self.follow_operation(operation_id):
+            last = status
+        return last
+
+    def _wait_for_rerun(self, response: Rerun) -> Rerun:
+        end = self._wait_for_operation(response.operation_id)
+        return response.model_copy(update=responses.rerun_result(type(response), end))
+
+
+class OptimisationCalls(Connection):
+    """Optimisation."""
+
+    def run_playbook_optimization(
+        self,
+        agent_playbook_id: int | None = None,
+        dry_run: bool = False,
+        wait_for_response: bool = False,
+        *,
+        user_playbook_id: int | None = None,
+        seed: int | None = None,
+    ) -> RunPlaybookOptimizationResponse:
+        """Searches for better wording of a pending agent playbook, against the real assistant.
+
+        A better one takes the place of the old one and stays pending. `dry_run` begins nothing and tells how many
+        calls a run can cost at most. `wait_for_response` waits for the end.
+        """
+        response = self._send(
+            routes.RUN_OPTIMISATION,
+            agent_playbook_id=agent_playbook_id,
+            user_playbook_id=user_playbook_id,
+            dry_run=dry_run,
+            seed=seed,
+        )
+        if not wait_for_response or response.job_id is None:
+            return response
+        job = (self.get_playbook_optimization(response.job_id, details=False)).job
+        while not job.has_ended:
+            self._sleep(POLL_SECONDS)
+            job = (self.get_playbook_optimization(response.job_id, details=False)).job
+        self._cache.forget(AGENT_PLAYBOOKS)
+        end = {"success": job.status == "completed", "msg": job.decision_reason, "status": job.status, "job": job}
+        return response.model_copy(update=end)
+
+    def get_playbook_optimizations(
+        self, limit: int = 100, *, cursor: str | None = None
+    ) -> GetPlaybookOptimizationsResponse:
+        """Jobs, newest first."""
+        return self._send(routes.GET_OPTIMISATIONS, limit=limit, cursor=cursor)
+
+    def get_playbook_optimization(self, job_id: int, *, details: bool = True) -> GetPlaybookOptimizationResponse:
+        """One job with all wordings it tried, how each did in each window, and what happened."""
+        return self._send(routes.GET_OPTIMISATION, job_id=job_id, details=details)
+
+    def cancel_playbook_optimization(self, job_id: int) -> CancelPlaybookOptimizationResponse:
+        """Stops a job: it is skipped, and nothing is changed. `success` is false when it had ended before."""
+        return self._send(routes.CANCEL_OPTIMISATION, job_id=job_id)

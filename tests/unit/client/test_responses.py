@@ -3,8 +3,7 @@
 import pytest
 
 from reflexio import errors
-from reflexio.client.answers import failure
-from reflexio.client.http1 import Reply
+from reflexio.client.responses import Reply, failure
 from reflexio.server.problems import as_problem
 
 PATH = "/api/delete_interaction"

@@ -1,4 +1,4 @@
-"""Plain HTTP as the client speaks it, against a server that says exactly these bytes."""
+"""Connections as a user notices them, against a server that sends exactly these bytes."""
 
 import asyncio
 import gc
@@ -16,8 +16,7 @@ import httpx
 import pytest
 
 from reflexio import AsyncReflexioClient, ReflexioClient, errors
-from reflexio.client.http1 import Address, Reply
-from reflexio.client.plain import AsyncPlain, Plain
+from reflexio.client.endpoint import AsyncHttpClients, Endpoint
 
 BODY = b'{"success": true, "org_id": "acme"}'
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 35\r\n\r\n" + BODY
@@ -26,24 +25,18 @@ SILENCE = b"silence"
 
 
 class Server:
-    """Answers each request with the next of the given bytes, and counts connections."""
+    """Answers each request with the next of the given responses, and counts connections."""
 
-    def __init__(self, *answers: bytes) -> None:
-        self._answers = list(answers)
+    def __init__(self, *responses: bytes) -> None:
+        self._responses = list(responses)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.connections = 0
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
         self.heard, self.closed = threading.Event(), threading.Event()
         self._open: list[socket.socket] = []
         self._threads = ThreadPoolExecutor(20)
         self._threads.submit(self._accept)
-
-    @property
-    def address(self) -> Address:
-        address = Address.of(self.url)
-        assert address is not None
-        return address
 
     def _accept(self) -> None:
         while True:
@@ -57,15 +50,15 @@ class Server:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as incoming:
-            while asked := self._request(incoming):
-                self.asked.append(asked)
+            while request := self._request(incoming):
+                self.requests.append(request)
                 self.heard.set()
-                answer = self._answers.pop(0)
-                if answer is SILENCE:
+                response = self._responses.pop(0)
+                if response is SILENCE:
                     incoming.read(1)
                     return
-                connection.sendall(answer.removesuffix(CLOSE))
-                if answer.endswith(CLOSE):
+                connection.sendall(response.removesuffix(CLOSE))
+                if response.endswith(CLOSE):
                     break
         self.closed.set()
 
@@ -75,153 +68,138 @@ class Server:
         while line := incoming.readline():
             head += line
             if line == b"\r\n":
-                length = int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])
-                return head + incoming.read(length)
+                _, _, rest = head.lower().partition(b"content-length: ")
+                return head + incoming.read(int(rest.split(b"\r\n")[0] or 0))
         return b""
 
     def stop(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for each in self._open:
-            each.close()
+        for connection in self._open:
+            connection.close()
         self._threads.shutdown(wait=False)
 
 
 @contextmanager
-def serving(*answers: bytes) -> Iterator[Server]:
-    server = Server(*answers)
+def serving(*responses: bytes) -> Iterator[Server]:
+    server = Server(*responses)
     try:
         yield server
     finally:
         server.stop()
 
 
-def in_order(server: Server, requests: int) -> list[Reply]:
-    plain = Plain(server.address)
-    try:
-        return [plain.send(server.address.request("GET", "/x", {}, b""), 5, 5) for _ in range(requests)]
-    finally:
-        plain.close()
+def call_in_order(url: str, calls: int, timeout: float = 5) -> list[str]:
+    with ReflexioClient(url_endpoint=url, retries=0, timeout=timeout) as client:
+        return [client.whoami().org_id for _ in range(calls)]
 
 
-def awaited(server: Server, requests: int) -> list[Reply]:
-    async def run() -> list[Reply]:
-        plain = AsyncPlain(server.address)
-        try:
-            return [await plain.send(server.address.request("GET", "/x", {}, b""), 5, 5) for _ in range(requests)]
-        finally:
-            await plain.aclose()
+def call_awaiting(url: str, calls: int, timeout: float = 5) -> list[str]:
+    async def run() -> list[str]:
+        async with AsyncReflexioClient(url_endpoint=url, retries=0, timeout=timeout) as client:
+            return [(await client.whoami()).org_id for _ in range(calls)]
 
     return asyncio.run(run())
 
 
-both = pytest.mark.parametrize("call", [in_order, awaited])
-Call = Callable[[Server, int], list[Reply]]
+both = pytest.mark.parametrize("call", [call_in_order, call_awaiting])
+Call = Callable[..., list[str]]
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @both
 @pytest.mark.parametrize(
-    ("answer", "content"),
+    "response",
     [
-        (OK, BODY),
-        (b"HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", b""),
-        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
-        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", b"hi"),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=1\r\n0123456789\r\n0\r\n\r\n",
-            b"abc0123456789",
-        ),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n1\r\na\r\n0\r\nTrailer: x\r\n\r\n", b"a"),
+        OK,
+        b"HTTP/1.1 100 Continue\r\n\r\n" + OK,
+        CHUNKED + b"3\r\n" + BODY[:3] + b"\r\n20;x=1\r\n" + BODY[3:] + b"\r\n0\r\n\r\n",
     ],
+    ids=["length", "continue", "chunked"],
 )
-def test_an_answer_is_read_and_the_connection_used_again(call: Call, answer: bytes, content: bytes) -> None:
-    with serving(answer, answer, answer) as server:
-        assert [reply.content for reply in call(server, 3)] == [content] * 3
+def test_a_response_is_read_and_the_connection_used_again(call: Call, response: bytes) -> None:
+    with serving(response, response, response) as server:
+        assert call(server.url, 3) == ["acme"] * 3
         assert server.connections == 1
 
 
 @both
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
-        b"HTTP/1.1 200 OK\r\n\r\nall until the end" + CLOSE,
-        b"HTTP/1.0 200 OK\r\nContent-Length: 17\r\n\r\nall until the end" + CLOSE,
-        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 17\r\n\r\nall until the end",
+        b"HTTP/1.1 200 OK\r\n\r\n" + BODY + CLOSE,
+        b"HTTP/1.0 200 OK\r\nContent-Length: 35\r\n\r\n" + BODY + CLOSE,
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 35\r\n\r\n" + BODY,
     ],
 )
-def test_a_connection_that_ends_with_its_answer_is_not_used_again(call: Call, answer: bytes) -> None:
-    with serving(answer, answer) as server:
-        assert [reply.content for reply in call(server, 2)] == [b"all until the end"] * 2
+def test_a_connection_that_ends_with_its_response_is_not_used_again(call: Call, response: bytes) -> None:
+    with serving(response, response) as server:
+        assert call(server.url, 2) == ["acme"] * 2
         assert server.connections == 2
 
 
 @both
-def test_headers_are_found_in_small_letters(call: Call) -> None:
-    answer = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER:  7 \r\nContent-Length: 0\r\n\r\n"
-    with serving(answer) as server:
-        (reply,) = call(server, 1)
-    assert (reply.status, reply.headers["retry-after"], reply.is_success) == (429, "7", False)
+def test_headers_are_found_in_any_case(call: Call) -> None:
+    response = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER:  7 \r\nContent-Length: 0\r\n\r\n"
+    with serving(response) as server, pytest.raises(errors.RateLimited) as limited:
+        call(server.url, 1)
+    assert limited.value.retry_after == 7
 
 
 @both
 @pytest.mark.parametrize(
-    ("answer", "kind"),
+    "response",
     [
-        (CLOSE, httpx.RemoteProtocolError),
-        (b"HTTP/1.1 200 OK\r\nContent-Le" + CLOSE, httpx.RemoteProtocolError),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf" + CLOSE, httpx.RemoteProtocolError),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab" + CLOSE, httpx.RemoteProtocolError),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nmany\r\nab" + CLOSE, httpx.RemoteProtocolError),
-        (b"SSH-2.0-OpenSSH\r\n\r\n" + CLOSE, httpx.RemoteProtocolError),
-        (b"HTTP/2 what\r\n\r\n" + CLOSE, httpx.RemoteProtocolError),
+        CLOSE,
+        b"HTTP/1.1 200 OK\r\nContent-Le" + CLOSE,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf" + CLOSE,
+        CHUNKED + b"5\r\nab" + CLOSE,
+        CHUNKED + b"many\r\nab" + CLOSE,
+        CHUNKED + b"-5\r\nab" + CLOSE,
+        b"SSH-2.0-OpenSSH\r\n\r\n" + CLOSE,
+        b"HTTP/2 what\r\n\r\n" + CLOSE,
     ],
 )
-def test_half_an_answer_is_none(call: Call, answer: bytes, kind: type[Exception]) -> None:
-    with serving(answer) as server, pytest.raises(kind):
-        call(server, 1)
+def test_half_a_response_is_none(call: Call, response: bytes) -> None:
+    with serving(response) as server, pytest.raises(errors.ServerUnreachable, match="RemoteProtocolError"):
+        call(server.url, 1)
 
 
-def test_a_server_that_says_nothing_is_not_waited_for_without_end() -> None:
-    with serving(SILENCE, SILENCE) as server:
-        request = server.address.request("GET", "/x", {}, b"")
-        with pytest.raises(httpx.ReadTimeout):
-            Plain(server.address).send(request, 0.05, 5)
-        with pytest.raises(httpx.ReadTimeout):
-            asyncio.run(AsyncPlain(server.address).send(request, 0.05, 5))
+@both
+def test_a_server_that_says_nothing_is_not_waited_for_without_end(call: Call) -> None:
+    with serving(SILENCE) as server, pytest.raises(errors.ServerUnreachable, match="ReadTimeout"):
+        call(server.url, 1, timeout=0.05)
 
 
-def test_a_server_that_drips_is_waited_for_no_longer_than_one_that_is_silent() -> None:
-    drip = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
+@both
+def test_a_server_that_drips_is_waited_for_no_longer_than_one_that_is_silent(call: Call) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = Address.of(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        assert address is not None
         done = threading.Event()
 
-        def serve() -> None:
+        def drip() -> None:
             connection, _ = listener.accept()
             with connection:
-                connection.sendall(drip)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
                 while not done.wait(0.05):
                     connection.sendall(b"x")
 
         with ThreadPoolExecutor(1) as threads:
-            serving = threads.submit(serve)
+            dripping = threads.submit(drip)
             try:
-                with pytest.raises(httpx.ReadTimeout):
-                    Plain(address).send(b"GET / HTTP/1.1\r\n\r\n", 0.3, 5)
+                with pytest.raises(errors.ServerUnreachable, match="ReadTimeout"):
+                    call(f"http://127.0.0.1:{listener.getsockname()[1]}", 1, timeout=0.3)
             finally:
                 done.set()
             with suppress(ConnectionError):
-                serving.result()
+                dripping.result()
 
 
-def test_nobody_at_the_address_was_never_sent_anything() -> None:
+@both
+def test_an_address_without_a_server_was_never_sent_anything(call: Call) -> None:
     with serving() as server:
-        address = server.address
-    with pytest.raises(httpx.ConnectError):
-        Plain(address).send(b"", 5, 5)
-    with pytest.raises(httpx.ConnectError):
-        asyncio.run(AsyncPlain(address).send(b"", 5, 5))
+        url = server.url
+    with pytest.raises(errors.ServerUnreachable, match="ConnectError"):
+        call(url, 1)
 
 
 def test_a_connection_that_the_server_closed_while_idle_is_made_again() -> None:
@@ -242,6 +220,16 @@ async def test_the_same_for_one_that_awaits() -> None:
         assert server.connections == 2
 
 
+def test_a_call_that_the_server_cut_off_is_repeated_only_when_that_is_safe() -> None:
+    with serving(CLOSE, OK) as server, ReflexioClient(url_endpoint=server.url, retries=1) as client:
+        assert client.whoami().success
+        assert server.connections == 2
+    with serving(CLOSE, OK) as server, ReflexioClient(url_endpoint=server.url, retries=1) as client:
+        with pytest.raises(errors.ServerUnreachable):
+            client.delete_session("s", wait_for_response=True)
+        assert server.connections == 1
+
+
 def test_one_client_serves_several_loops() -> None:
     with serving(OK, OK) as server, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # a loop that is gone cannot close what was open in it
@@ -250,6 +238,17 @@ def test_one_client_serves_several_loops() -> None:
             assert asyncio.run(client.whoami()).success
         del client
         gc.collect()
+
+
+def test_the_connections_of_a_loop_that_is_gone_are_not_kept() -> None:
+    clients = AsyncHttpClients(Endpoint("http://127.0.0.1:9", ""), None)
+
+    async def get() -> httpx.AsyncClient:
+        return clients.get()
+
+    first, second = asyncio.run(get()), asyncio.run(get())
+    assert first is not second
+    assert list(clients._clients.values()) == [second]
 
 
 async def test_a_call_that_is_given_up_takes_its_connection_along() -> None:
@@ -270,8 +269,8 @@ def test_threads_share_a_client() -> None:
         ReflexioClient(url_endpoint=server.url, retries=0) as client,
         ThreadPoolExecutor(8) as threads,
     ):
-        assert all(answer.success for answer in threads.map(lambda _: client.whoami(), range(200)))
-        assert server.connections <= 8
+        assert all(response.success for response in threads.map(lambda _: client.whoami(), range(200)))
+        assert server.connections <= 16
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -293,10 +292,12 @@ def test_a_forked_process_makes_connections_of_its_own() -> None:
 def test_a_request_is_whole() -> None:
     with serving(OK) as server, ReflexioClient("key", f"{server.url}/behind/", retries=0) as client:
         client.get_usage(days=3)
-        assert server.asked == [
-            b"GET /behind/api/usage?days=3 HTTP/1.1\r\nHost: " + server.url.removeprefix("http://").encode() + b"\r\n"
-            b"Content-Type: application/json\r\nAuthorization: Bearer key\r\nContent-Length: 0\r\n\r\n"
-        ]
+        head, _, body = server.requests[0].partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    assert (first, body) == ("GET /behind/api/usage?days=3 HTTP/1.1", b"")
+    assert headers["host"] == server.url.removeprefix("http://")
+    assert (headers["content-type"], headers["authorization"]) == ("application/json", "bearer key")
 
 
 @pytest.mark.parametrize("key", ["two\r\nX-Lines: 1", "a\0b", "schlüssel"])
@@ -311,28 +312,34 @@ def test_a_key_read_from_a_file_may_end_with_its_line() -> None:
     assert ReflexioClient("key\n").endpoint.api_key == "key"
 
 
-@pytest.mark.parametrize(
-    "url", ["https://reflexio.test", "http://ann:secret@reflexio.test", "reflexio.test", "http://", "http://a:b:c"]
-)
-def test_all_but_plain_http_is_left_to_httpx(url: str) -> None:
-    assert Address.of(url) is None
-
-
-def test_so_is_what_goes_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
-    monkeypatch.setenv("no_proxy", "near.test")
-    assert Address.of("http://reflexio.test") is None
-    assert Address.of("http://near.test") is not None
+# --- proxies
 
 
 @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.0.0.2"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_no_proxy_leads_to_this_machine(monkeypatch: pytest.MonkeyPatch, variable: str, host: str) -> None:
-    monkeypatch.setenv(variable, "http://proxy.test:3128")
-    assert Address.of(f"http://{host}:8081") is not None
+    monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    with serving(OK) as server:
+        assert call_in_order(server.url.replace("127.0.0.1", host), 1) == ["acme"]
 
 
-def test_a_proxy_that_cannot_be_used_matters_only_to_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.0.0.2"])
+def test_these_names_mean_this_machine(host: str) -> None:
+    assert not Endpoint(f"http://{host}:8081", "").open_client(httpx.Client, None).trust_env
+
+
+@both
+def test_other_servers_are_called_through_the_proxy(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    with serving(OK) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "near.test")
+        assert call("http://reflexio.test", 1) == ["acme"]
+        assert proxy.requests[0].startswith(b"GET http://reflexio.test/api/whoami HTTP/1.1")
+        with pytest.raises(errors.ServerUnreachable, match="ConnectError"):
+            call("http://near.test", 1)
+
+
+def test_a_proxy_that_cannot_be_used_matters_only_to_those_who_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:9")
     with serving(OK) as server, ReflexioClient(url_endpoint=server.url, retries=0) as here:
         assert here.whoami().success
@@ -356,9 +363,3 @@ async def test_a_closed_client_makes_no_connection() -> None:
             await awaited.whoami()
         assert not client.publish_interaction("ann", [{"content": "x"}]).success
         assert server.connections == 0
-
-
-def test_an_address_may_be_of_the_sixth_version() -> None:
-    address = Address.of("http://[::1]:8081")
-    assert address is not None
-    assert (address.host, address.port, address.authority) == ("::1", 8081, "[::1]:8081")

@@ -1,0 +1,98 @@
+"""Search and context: what to put into the next prompt."""
+
+import warnings
+from typing import Any, Unpack
+
+from reflexio.client import routes
+from reflexio.client.aio.connection import Connection
+from reflexio.client.fields import (
+    ContextFields,
+    SearchAgentPlaybooksFields,
+    SearchInteractionsFields,
+    SearchUserPlaybooksFields,
+    SearchUserProfilesFields,
+    UnifiedSearchFields,
+)
+from reflexio.client.requests import awaitable, with_field_signature
+from reflexio.models.search import (
+    ContextResponse,
+    SearchAgentPlaybooksRequest,
+    SearchAgentPlaybooksResponse,
+    SearchInteractionsRequest,
+    SearchInteractionsResponse,
+    SearchProfilesResponse,
+    SearchUserPlaybooksRequest,
+    SearchUserPlaybooksResponse,
+    SearchUserProfilesRequest,
+    UnifiedSearchRequest,
+    UnifiedSearchResponse,
+)
+
+
+class SearchCalls(Connection):
+    """Search and context."""
+
+    @with_field_signature
+    async def search(
+        self, query: str | UnifiedSearchRequest | dict[str, Any] | None = None, **fields: Unpack[UnifiedSearchFields]
+    ) -> UnifiedSearchResponse:
+        """What fits the query: facts about the user, what the user taught, and what was approved for everybody.
+
+        Without `user_id` only the last. What a found agent playbook was made of is not repeated.
+        """
+        return await self._send(routes.SEARCH, fields, query=query)
+
+    search_async = awaitable(search)
+
+    @with_field_signature
+    async def get_context(self, query: str, **fields: Unpack[ContextFields]) -> ContextResponse:
+        """The text to put into the next prompt, within `max_tokens`, and the ids of what is inside."""
+        return await self._send(routes.GET_CONTEXT, fields, query=query)
+
+    @with_field_signature
+    async def search_user_profiles(
+        self,
+        user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
+        query: str | None = None,
+        **fields: Unpack[SearchUserProfilesFields],
+    ) -> SearchProfilesResponse:
+        """A user's current profiles that fit the query, best first; without a query the newest."""
+        return await self._send(routes.SEARCH_PROFILES, fields, user_id=user_id, query=query)
+
+    async def search_profiles(
+        self,
+        user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
+        query: str | None = None,
+        **fields: Unpack[SearchUserProfilesFields],
+    ) -> SearchProfilesResponse:
+        """The former name of `search_user_profiles`."""
+        warnings.warn("search_profiles is now called search_user_profiles", DeprecationWarning, stacklevel=2)
+        return await self.search_user_profiles(user_id, query, **fields)
+
+    @with_field_signature
+    async def search_user_playbooks(
+        self,
+        query: str | SearchUserPlaybooksRequest | dict[str, Any] | None = None,
+        **fields: Unpack[SearchUserPlaybooksFields],
+    ) -> SearchUserPlaybooksResponse:
+        """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
+        return await self._send(routes.SEARCH_USER_PLAYBOOKS, fields, query=query)
+
+    @with_field_signature
+    async def search_agent_playbooks(
+        self,
+        query: str | SearchAgentPlaybooksRequest | dict[str, Any] | None = None,
+        **fields: Unpack[SearchAgentPlaybooksFields],
+    ) -> SearchAgentPlaybooksResponse:
+        """Approved agent playbooks that fit the query, best first; others when a filter names them."""
+        return await self._send(routes.SEARCH_AGENT_PLAYBOOKS, fields, query=query)
+
+    @with_field_signature
+    async def search_interactions(
+        self,
+        user_id: str | SearchInteractionsRequest | dict[str, Any] | None = None,
+        query: str | None = None,
+        **fields: Unpack[SearchInteractionsFields],
+    ) -> SearchInteractionsResponse:
+        """A user's turns that fit the query, best first; without a query the newest."""
+        return await self._send(routes.SEARCH_INTERACTIONS, fields, user_id=user_id, query=query)
