@@ -1,7 +1,7 @@
 """Every error that Reflexio raises on purpose. The class says who must act, the docstring is the message.
 
 ReflexioError
-├─ InvalidRequest          the caller: mend the request
+├─ InvalidRequest          the caller: correct the request
 │  └─ TooLarge             the caller: send less
 ├─ NotAuthorised           the caller: send a valid key
 ├─ NotFound                the caller: name something that exists
@@ -9,8 +9,8 @@ ReflexioError
 ├─ RateLimited             the caller: wait `retry_after` seconds
 ├─ ProviderError           a model or embedding provider
 │  ├─ ProviderRefused      the operator: key or bill
-│  ├─ ProviderUnavailable  nobody: wait, it is tried again
-│  └─ UnreadableAnswer     nobody: the model's answer cannot be used, it is asked again
+│  ├─ ProviderUnavailable  nobody: it is retried automatically
+│  └─ UnreadableAnswer     nobody: the model's answer is unusable, it is asked again
 ├─ AssistantFailed         the operator: the assistant that playbooks are tried with
 ├─ StorageUnavailable      the operator: the database
 │  ├─ StorageNewer         written by a newer Reflexio
@@ -19,9 +19,9 @@ ReflexioError
 │  ├─ StorageReadOnly      folder or file without write permission
 │  ├─ StorageTaken         another process works on it
 │  └─ StorageFull          no space left
-├─ ClientClosed            the caller: make another client
+├─ ClientClosed            the caller: create another client
 ├─ ServerUnreachable       the client could not reach the server
-└─ ServerFailed            the server answered with an error of its own
+└─ ServerFailed            the server answered with an internal error
 """
 
 from typing import Any, Literal, Self
@@ -38,7 +38,7 @@ class ReflexioError(Exception):
 
     @classmethod
     def told(cls, words: str, /, **values: Any) -> Self:
-        """The error that another process has put in words already: its words are the whole message."""
+        """An error whose message another process has written already."""
         error = cls(**values)
         if words:
             error.detail = words
@@ -58,11 +58,11 @@ class InvalidRequest(ReflexioError):
 
 
 class TooLarge(InvalidRequest):
-    """The request body is larger than this server takes; send it in parts or raise REFLEXIO_MAX_BODY_BYTES."""
+    """The request body is larger than this server accepts; send it in parts or raise REFLEXIO_MAX_BODY_BYTES."""
 
 
 class NotAuthorised(ReflexioError):
-    """Authentication required: send `Authorization: Bearer <key>`; `reflexio keys create` makes a key."""
+    """Authentication required: send `Authorization: Bearer <key>`; `reflexio keys create` creates a key."""
 
 
 class NotFound(ReflexioError):
@@ -85,11 +85,11 @@ class RateLimited(ReflexioError):
 
 
 class ProviderError(ReflexioError):
-    """The provider did not do what was asked."""
+    """The provider failed."""
 
     @property
     def spend(self) -> Any:
-        """What the calls up to the error cost (a `Spend`), or None when that is not counted."""
+        """The spend of the calls up to the error, or None when it is not counted."""
         return self.values.get("spend")
 
 
@@ -102,7 +102,7 @@ class ProviderRefused(ProviderError):
 
 
 class ProviderUnavailable(ProviderError):
-    """The provider cannot be reached or is overloaded; this is tried again by itself."""
+    """The provider cannot be reached or is overloaded; the call is retried automatically."""
 
     @property
     def retry_after(self) -> float:
@@ -115,14 +115,14 @@ class UnreadableAnswer(ProviderError):
 
 
 class AssistantFailed(ReflexioError):
-    """The assistant that playbooks are tried with gave no answer that can be used."""
+    """The assistant that playbooks are tried with gave no usable answer."""
 
     def __str__(self) -> str:
         return self.detail or super().__str__()
 
 
 class StorageUnavailable(ReflexioError):
-    """The database cannot be used now; nothing was stored by half, try again."""
+    """The database cannot be used now; nothing was stored partially. Try again."""
 
 
 class StorageNewer(StorageUnavailable):
@@ -131,8 +131,8 @@ class StorageNewer(StorageUnavailable):
 
 
 class StorageUnfinished(StorageUnavailable):
-    """The database {path!r} was made by a Reflexio that was never released ({missing} is not in it); go on with
-    that one, or move the file away to start empty. It was not changed."""
+    """The database {path!r} was created by an unreleased Reflexio ({missing} is missing); continue with that version,
+    or move the file away to start empty. It was not changed."""
 
 
 class StorageCorrupt(StorageUnavailable):
@@ -146,16 +146,15 @@ class StorageReadOnly(StorageUnavailable):
 
 
 class StorageTaken(StorageUnavailable):
-    """Another Reflexio does the work of {path!r} already; stop that one, or give this one a folder of its own
-    with --data."""
+    """Another Reflexio process works on {path!r} already; stop it, or choose another folder with --data."""
 
 
 class StorageFull(StorageUnavailable):
-    """The disk that holds {path!r} is full; free some space and try again, nothing that was answered is lost."""
+    """The disk of {path!r} is full; free some space and try again. Nothing that was confirmed is lost."""
 
 
 class ClientClosed(ReflexioError, RuntimeError):
-    """This client is closed; make another one."""
+    """This client is closed; create another one."""
 
 
 class ServerUnreachable(ReflexioError):

@@ -108,7 +108,7 @@ def test_a_second_process_is_turned_away_until_the_first_is_gone(tmp_path: Path)
         first.wait_for("reached inside a one")
         with worker(tmp_path) as second:
             said = second.finish()
-        assert said[0].startswith(f"taken: Another Reflexio does the work of {str(tmp_path)!r} already; stop that one")
+        assert said[0].startswith(f"taken: Another Reflexio process works on {str(tmp_path)!r} already; stop it")
         assert count(tmp_path)["begin a one"] == 1
         first.kill()
         with worker(tmp_path) as third:

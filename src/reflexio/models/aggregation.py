@@ -1,4 +1,4 @@
-"""Aggregation on the wire: what many users taught becomes one playbook."""
+"""Aggregation on the wire."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from reflexio.models.shape import Answered, Sent, Version
 
 
 class RunPlaybookAggregationRequest(Sent):
-    """Which user playbooks are aggregated: those of one agent version, of one type or all."""
+    """Selects the user playbooks to aggregate: one agent version, one type or all."""
 
     # Built at once: FastAPI reads this body, and ignores pydantic's warning about its alias only at import.
     model_config = ConfigDict(defer_build=False)
@@ -20,13 +20,13 @@ class RunPlaybookAggregationRequest(Sent):
     playbook_name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=255)] | None = None
 
     def type_among(self, names: list[str]) -> str | None:
-        """The type that is meant; None is all. Earlier clients always send the usual name, whatever there is."""
+        """The type that is meant; None means all. Earlier clients always send the default name."""
         asked = self.playbook_name or None
         return None if asked == DEFAULT_PLAYBOOK and asked not in names else asked
 
 
 class RunPlaybookAggregationResponse(Answered):
-    """What came of it, so far if it goes on."""
+    """The result, or the state so far."""
 
     success: bool = True
     message: str = ""

@@ -1,4 +1,4 @@
-"""What an organisation wants learned, and how. One stored document, every field with a default that is right.
+"""The configuration of an organisation: what is learned, and how. One stored document with defaults for every field.
 
 Values are read from models, dicts and the names of earlier releases alike (see `legacy`); attributes can be
 assigned, and what is assigned is validated at once.
@@ -43,7 +43,7 @@ def _hidden(value: Any, write: SerializerFunctionWrapHandler, info: Serializatio
 
 
 Secret = Annotated[SecretStr, WrapSerializer(_hidden)]
-"""A text that goes in and never comes out: it is masked whenever it is written, unless the context says `reveal`."""
+"""A secret text: it is masked whenever it is serialised, unless the context says `reveal`."""
 
 
 class Setting(BaseModel):
@@ -61,7 +61,7 @@ class Setting(BaseModel):
     if not TYPE_CHECKING:  # a type checker finds names that are misspelt, and knows today's names only
 
         def __getattr__(self, name: str) -> Any:
-            """Old names lead to today's value; what is retired has none."""
+            """Old names read today's value; retired names have none."""
             if name in type(self).renamed:
                 return getattr(self, type(self).renamed[name])
             if name in type(self).retired:
@@ -79,7 +79,7 @@ S = TypeVar("S", bound=Setting)
 
 
 class ExtractionPreset(StrEnum):
-    """Window and stride that fit a kind of conversation."""
+    """Window and stride for a kind of conversation."""
 
     QUICK_CHAT = "quick_chat"
     STANDARD = "standard"
@@ -92,14 +92,14 @@ class ExtractionPreset(StrEnum):
 
 
 class ToolUseConfig(Setting):
-    """A tool that the agent has, so that lessons about it can be understood."""
+    """A tool of the agent, described so that learnings about it can be understood."""
 
     tool_name: NonEmpty
     tool_description: NonEmpty
 
 
 class ProfileExtractorConfig(Setting):
-    """What counts as a fact about a user."""
+    """One type of profile: what counts as a fact about a user."""
 
     renamed = legacy.PROFILE_NAMES
     retired = legacy.PROFILE_RETIRED
@@ -113,7 +113,7 @@ class ProfileExtractorConfig(Setting):
 
 
 class PlaybookAggregatorConfig(Setting):
-    """When the playbooks of many users become one."""
+    """When and how user playbooks are aggregated."""
 
     renamed = legacy.AGGREGATOR_NAMES
 
@@ -124,7 +124,7 @@ class PlaybookAggregatorConfig(Setting):
 
 
 class PlaybookConfig(Setting):
-    """One named type of playbook: what to look for, and what to note about it."""
+    """One type of playbook: what to look for, and what to record about it."""
 
     renamed = legacy.PLAYBOOK_NAMES
     retired = legacy.PLAYBOOK_RETIRED
@@ -141,7 +141,7 @@ class PlaybookConfig(Setting):
 
 
 class PlaybookOptimizerConfig(Setting):
-    """The search for better wording against the real assistant."""
+    """The search for better wording of playbooks with the real assistant."""
 
     enabled: Flag = False
     optimize_agent_playbooks: Flag = True
@@ -178,7 +178,7 @@ class PlaybookOptimizerConfig(Setting):
 
 
 class LLMConfig(Setting):
-    """Which models do the work; what is left out comes from the server's settings."""
+    """The models to use; missing names come from the server's settings."""
 
     retired = legacy.LLM_RETIRED
 
@@ -188,7 +188,7 @@ class LLMConfig(Setting):
 
 
 class ProviderKey(Setting):
-    """A key for one provider, and where it answers if not at its usual address."""
+    """A key for one provider, and its address if it is not the usual one."""
 
     retired = legacy.PROVIDER_RETIRED
 
@@ -205,7 +205,7 @@ class CustomEndpointConfig(Setting):
 
 
 class APIKeyConfig(Setting):
-    """Keys of this organisation. They are stored, used, and never shown again."""
+    """Provider keys of this organisation. They are stored and never returned."""
 
     custom_endpoint: CustomEndpointConfig | None = None
     openai: ProviderKey | None = None
@@ -284,7 +284,7 @@ class Config(Setting):
 
     @property
     def profile_extractor_config(self) -> ProfileExtractorConfig | None:
-        """The first profile extractor: the name that published clients have for it."""
+        """The first profile extractor, under the name that published clients use."""
         return next(iter(self.profile_extractor_configs), None)
 
     @profile_extractor_config.setter
@@ -293,7 +293,7 @@ class Config(Setting):
 
     @property
     def user_playbook_extractor_config(self) -> PlaybookConfig | None:
-        """The first type of playbook: the name that published clients have for it."""
+        """The first type of playbook, under the name that published clients use."""
         return next(iter(self.playbook_configs), None)
 
     @user_playbook_extractor_config.setter
@@ -302,7 +302,7 @@ class Config(Setting):
 
 
 def _with_first(entries: list[S], first: S | dict[str, Any] | None) -> list[S]:
-    """The list with another first entry. A dict changes what it names; None clears the list."""
+    """The list with another first entry. A dict changes the fields it names; None clears the list."""
     if first is None:
         return []
     if isinstance(first, dict) and entries:
@@ -314,7 +314,7 @@ def _with_first(entries: list[S], first: S | dict[str, Any] | None) -> list[S]:
 
 
 class SetConfigResponse(BaseModel):
-    """Whether it was saved. Its fields can be read as those of a dict, too, which it is in published clients."""
+    """Whether the configuration was saved. Fields can also be read by key, as in published clients."""
 
     success: bool = True
     msg: str | None = None
@@ -327,7 +327,7 @@ class SetConfigResponse(BaseModel):
 
 
 class WhoamiResponse(BaseModel):
-    """For whom the key speaks."""
+    """The organisation of the key."""
 
     success: bool = True
     org_id: str
@@ -338,7 +338,7 @@ class WhoamiResponse(BaseModel):
 
 
 class StorageStatsResponse(BaseModel):
-    """How much is stored of one user."""
+    """What is stored of one user."""
 
     success: bool = True
     profile_count: int = 0

@@ -1,4 +1,4 @@
-"""Learning from stored turns once more: all of them beside what is current, or the last ones into it."""
+"""Reruns and manual runs of learning on the wire."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ Unused = Annotated[list[str], Field(max_length=1000)]
 
 
 class RerunProfileGenerationRequest(Sent):
-    """From which turns profiles are learned anew. All conditions hold together."""
+    """Selects turns from which profiles are learned again. All conditions apply."""
 
     user_id: Name | None = None
     start_time: Moment | None = None
@@ -21,7 +21,7 @@ class RerunProfileGenerationRequest(Sent):
 
 
 class RerunPlaybookGenerationRequest(Sent):
-    """From which turns user playbooks are learned anew. All conditions hold together."""
+    """Selects turns from which user playbooks are learned again. All conditions apply."""
 
     agent_version: Version = DEFAULT_VERSION
     start_time: Moment | None = None
@@ -31,7 +31,7 @@ class RerunPlaybookGenerationRequest(Sent):
 
 
 class ManualProfileGenerationRequest(Sent):
-    """Whose last turns are learned from now, for profiles."""
+    """Selects users whose last turns are learned now, for profiles."""
 
     user_id: Name | None = None
     source: Source | None = None
@@ -39,7 +39,7 @@ class ManualProfileGenerationRequest(Sent):
 
 
 class ManualPlaybookGenerationRequest(Sent):
-    """Which last turns are learned from now, for user playbooks."""
+    """Selects turns that are learned now, for user playbooks."""
 
     agent_version: Version = DEFAULT_VERSION
     source: Source | None = None
@@ -47,7 +47,7 @@ class ManualPlaybookGenerationRequest(Sent):
 
 
 class RerunProfileGenerationResponse(Answered):
-    """Whether it was begun, and under which id it can be followed."""
+    """Whether the rerun began, and the id of its operation."""
 
     success: bool = True
     msg: str | None = None
@@ -56,7 +56,7 @@ class RerunProfileGenerationResponse(Answered):
 
 
 class RerunPlaybookGenerationResponse(Answered):
-    """Whether it was begun, and under which id it can be followed."""
+    """Whether the rerun began, and the id of its operation."""
 
     success: bool = True
     msg: str | None = None
@@ -65,7 +65,7 @@ class RerunPlaybookGenerationResponse(Answered):
 
 
 class ManualProfileGenerationResponse(Answered):
-    """What came of it."""
+    """The result of the run."""
 
     success: bool = True
     msg: str | None = None
@@ -73,7 +73,7 @@ class ManualProfileGenerationResponse(Answered):
 
 
 class ManualPlaybookGenerationResponse(Answered):
-    """What came of it."""
+    """The result of the run."""
 
     success: bool = True
     msg: str | None = None

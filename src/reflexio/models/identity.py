@@ -1,4 +1,4 @@
-"""Names for new things: as unlikely to repeat as a UUID, and made without asking the operating system each time.
+"""Ids as unique as a UUID, without a call to the operating system for each.
 
 They are no secrets: whoever asks for a row must be of its organisation.
 """

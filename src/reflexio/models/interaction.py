@@ -1,4 +1,4 @@
-"""What was said and done: the turns of a conversation, and the requests that published them."""
+"""Interactions on the wire: turns of conversations, and the requests that published them."""
 
 import ipaddress
 import re
@@ -31,7 +31,7 @@ METADATA_HOSTS = {"169.254.169.254", "metadata.google.internal", "fd00:ec2::254"
 
 
 class UserActionType(StrEnum):
-    """What the user did besides speaking."""
+    """What the user did besides writing."""
 
     CLICK = "click"
     SCROLL = "scroll"
@@ -48,7 +48,7 @@ class ToolUsed(Sent):
 
 
 class Citation(Sent):
-    """A learning that a turn names as its reason."""
+    """A learning that a turn gives as its reason."""
 
     kind: Literal["playbook", "profile", "user_playbook", "agent_playbook"]
     real_id: Annotated[str, StringConstraints(max_length=1000)]
@@ -57,7 +57,7 @@ class Citation(Sent):
 
 
 class RetrievedLearning(Sent):
-    """A learning that was in the prompt when a turn was made."""
+    """A learning that was in the prompt of a turn."""
 
     kind: Literal["profile", "user_playbook", "agent_playbook"]
     learning_id: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -66,7 +66,7 @@ class RetrievedLearning(Sent):
 
 
 def _host(name: str) -> str:
-    """An address in its usual form: it may also be one number, or one of the sixth version around one of the fourth."""
+    """The canonical form of an address, which may be written as one number or as IPv4 inside IPv6."""
     try:
         if NUMERIC.fullmatch(name):
             return socket.inet_ntoa(socket.inet_aton(name))
@@ -96,7 +96,7 @@ def _now() -> int:
 
 
 class InteractionData(Sent):
-    """One turn as the caller publishes it. One with nothing in it is left out and counted in `warnings`."""
+    """One turn as the caller publishes it. Empty turns are left out and counted in `warnings`."""
 
     created_at: Epoch = Field(default_factory=_now)
     role: Annotated[str, StringConstraints(max_length=1000)] = "User"
@@ -128,7 +128,7 @@ class InteractionData(Sent):
 
 
 class PublishRequest(Sent):
-    """What was said and done, of one user in one session."""
+    """Turns of one user in one session."""
 
     request_id: Name | None = None
     user_id: Name
@@ -159,7 +159,7 @@ class PublishRequest(Sent):
 
 
 class PublishResponse(Answered):
-    """What became of a publish."""
+    """The result of a publish."""
 
     success: bool = True
     message: str = ""
@@ -197,7 +197,7 @@ class Interaction(Answered):
 
 
 class Request(Answered):
-    """One stored publish."""
+    """One stored request."""
 
     request_id: str
     user_id: str
@@ -214,7 +214,7 @@ class Request(Answered):
 
 
 class GetInteractionsRequest(Sent):
-    """Which turns of a user."""
+    """Selects turns of a user."""
 
     user_id: Name
     start_time: Moment | None = None
@@ -233,7 +233,7 @@ class GetInteractionsResponse(Answered):
 
 
 class GetRequestsRequest(Sent):
-    """Which publishes."""
+    """Selects requests."""
 
     user_id: Trimmed | None = None
     request_id: Trimmed | None = None
@@ -247,21 +247,21 @@ class GetRequestsRequest(Sent):
 
 
 class RequestData(Answered):
-    """A request with its turns, in the order they were said."""
+    """A request with its turns, oldest first."""
 
     request: Request
     interactions: list[Interaction] = []
 
 
 class Session(Answered):
-    """The publishes of one session on this page."""
+    """The requests of one session on this page."""
 
     session_id: str
     requests: list[RequestData] = []
 
 
 class GetRequestsResponse(Answered):
-    """A page of publishes."""
+    """A page of requests."""
 
     success: bool = True
     sessions: list[Session] = []
@@ -271,14 +271,14 @@ class GetRequestsResponse(Answered):
 
 
 class FinalizeSessionRequest(Sent):
-    """Which session is over."""
+    """Names a session that is over."""
 
     user_id: Name
     session_id: Name
 
 
 class FinalizeSessionResponse(Answered):
-    """Whether there was such a session."""
+    """Whether the session exists."""
 
     success: bool = True
     accepted: bool = False
@@ -286,46 +286,46 @@ class FinalizeSessionResponse(Answered):
 
 
 class LearningStatusResponse(Answered):
-    """How far learning has come, and why it is not further."""
+    """How far learning is, and why it is not further."""
 
     status: Literal["pending", "processing", "done", "failed", "not_tracked"]
     reason: str | None = None
 
 
 class DeleteInteractionRequest(Sent):
-    """Which turn."""
+    """Names a turn."""
 
     user_id: Name
     interaction_id: RowId
 
 
 class DeleteRequestRequest(Sent):
-    """Which publish."""
+    """Names a request."""
 
     request_id: Name
 
 
 class DeleteSessionRequest(Sent):
-    """Which session."""
+    """Names a session."""
 
     session_id: Name
 
 
 class DeleteRequestsByIdsRequest(Sent):
-    """Which publishes."""
+    """Selects requests."""
 
     request_ids: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 
 
 class DeleteResponse(Answered):
-    """It is deleted."""
+    """Confirms a deletion."""
 
     success: bool = True
     message: str = ""
 
 
 class DeleteSessionResponse(Answered):
-    """How much was deleted."""
+    """The number of deleted rows."""
 
     success: bool = True
     message: str = ""
@@ -333,7 +333,7 @@ class DeleteSessionResponse(Answered):
 
 
 class BulkDeleteResponse(Answered):
-    """How much was deleted."""
+    """The number of deleted rows."""
 
     success: bool = True
     deleted_count: int = 0
@@ -341,14 +341,14 @@ class BulkDeleteResponse(Answered):
 
 
 class ClearUserDataRequest(Sent):
-    """Which user, and whether agent playbooks go that too few others stand behind."""
+    """Names a user, and whether agent playbooks that too few others support are withdrawn."""
 
     user_id: Name
     withdraw_unsupported: bool = False
 
 
 class ClearUserDataResponse(Answered):
-    """How much of each kind was deleted."""
+    """The number of deleted rows of each kind."""
 
     success: bool = True
     deleted_counts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What learning works with: a window of turns in, candidates with their evidence out, decisions about them."""
+"""Values of learning: windows of turns, extracted learnings with evidence, and decisions about them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,7 +20,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn as a learner reads it. Turns that are not new are context: already learned from."""
+    """One turn as a learner reads it. Turns that are not new are context."""
 
     id: int
     role: Role
@@ -47,7 +47,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Quote:
-    """Words that stand in a turn: in its content, its expert content or its tools."""
+    """Words quoted from a turn: from its content, expert content or tools."""
 
     turn_id: int
     text: str
@@ -55,9 +55,9 @@ class Quote:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something a learner found. `forget` asks to remove what is stored about `content`.
+    """A learning that a learner extracted. `forget` requests to remove what is stored about `content`.
 
-    `name` is the playbook type or the profile extractor it is filed under.
+    `name` is its playbook type or profile extractor.
     """
 
     kind: Kind
@@ -77,7 +77,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Spend:
-    """What a step cost: model calls and tokens. The local learner costs nothing."""
+    """Model calls and tokens of a step. The local learner costs nothing."""
 
     model: str = ""
     calls: int = 0
@@ -95,7 +95,7 @@ class Spend:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What was found, what it cost, and how many findings could not be used: empty, or of an unknown type."""
+    """The extracted learnings, the spend, and how many entries were unusable: empty, or of an unknown type."""
 
     candidates: tuple[Candidate, ...] = ()
     spend: Spend = field(default_factory=Spend)
@@ -104,7 +104,7 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A stored learning that resembles a candidate, and how much (cosine)."""
+    """A stored learning near an extracted one, and their cosine."""
 
     learning: Learning
     similarity: float
@@ -112,7 +112,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """A candidate and the stored learnings of the same user and kind next to it, nearest first."""
+    """An extracted learning and the stored ones of the same user and kind near it, nearest first."""
 
     candidate: Candidate
     neighbours: tuple[Neighbour, ...]
@@ -120,10 +120,10 @@ class Neighbourhood:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of one candidate.
+    """The decision about one extracted learning.
 
-    add: store it. merge: store it with the wording given here, and retire `targets` into it. replace: store it,
-    and retire `targets` as contradicted. drop: it is known already. forget: remove `targets`, store nothing.
+    add: store it. merge: store it with this wording, and retire `targets` into it. replace: store it, and retire
+    `targets` as contradicted. drop: it is known already. forget: remove `targets`, store nothing.
     """
 
     action: Literal["add", "merge", "replace", "drop", "forget"]
@@ -144,9 +144,9 @@ class Consolidation:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What many users taught about one matter: user playbooks, clearest first, `count` of them in all.
+    """One cluster to summarise: its user playbooks, most central first, `count` of them in all.
 
-    `before` is the agent playbook that was made of them earlier, `known` are others that are near, nearest first.
+    `before` is the agent playbook of this cluster so far, `known` are other near ones, nearest first.
     """
 
     name: str
@@ -158,7 +158,7 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Rule:
-    """An agent playbook in the making."""
+    """The text of a new agent playbook."""
 
     content: str
     trigger: str = ""
@@ -167,7 +167,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Generalisation:
-    """The rule that a learner makes of many; None when a known one says it already."""
+    """The summary of a cluster; None when a known agent playbook says it already."""
 
     rule: Rule | None = None
     spend: Spend = field(default_factory=Spend)

@@ -1,4 +1,4 @@
-"""A learning: a profile, a user playbook or an agent playbook. They are three kinds of one thing."""
+"""A learning: a profile, a user playbook or an agent playbook, and the states of its life."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,12 +18,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Learning:
-    """What is stored of a learning of any kind.
+    """A stored learning of any kind.
 
-    `id` is the row's own number, `key` the public id of a profile. `review` is a person's decision and counts
-    for agent playbooks only. `cluster` is the number of the cluster that a user playbook belongs to, or that an
-    agent playbook was made of; 0 is none. `details` holds what is kept and shown but never searched for:
-    evidence, metadata, windows, notes.
+    `id` is the number of the row, `key` the public id of a profile. `review` is a person's decision about an agent
+    playbook. `cluster` is the number of the cluster that a user playbook belongs to, or that an agent playbook
+    summarises; 0 is none. `details` holds what is stored and shown but never searched: evidence, metadata,
+    windows, notes.
     """
 
     kind: Kind
@@ -52,5 +52,5 @@ class Learning:
 
     @property
     def text(self) -> str:
-        """What it is found by: when it applies, and what it says."""
+        """The searchable text: trigger and content."""
         return f"{self.trigger}\n{self.content}" if self.trigger else self.content

@@ -1,4 +1,4 @@
-"""Names of earlier releases, and what became of them.
+"""Setting names of earlier releases, and their translation.
 
 A renamed name is read as its new one. A retired name is accepted and dropped, because published clients send
 it with every write; `unused` tells which retired names a caller really set, so that nothing vanishes silently.
@@ -81,7 +81,7 @@ SINGULARS = {
 
 
 def translate(raw: Mapping[str, Any], *, renamed: Mapping[str, str], retired: frozenset[str]) -> dict[str, Any]:
-    """The same settings under today's names. Where old and new are both given, the new one counts."""
+    """The same settings under today's names. A new name wins over an old one."""
     today = {key: value for key, value in raw.items() if key not in renamed and key not in retired}
     for old, new in renamed.items():
         if raw.get(old) is not None:
@@ -90,7 +90,7 @@ def translate(raw: Mapping[str, Any], *, renamed: Mapping[str, str], retired: fr
 
 
 def pluralise(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Root settings with today's lists. A singular name stands for a list of one; null clears the list."""
+    """Root settings with today's lists. A singular name means a list of one; null clears the list."""
     today = translate(raw, renamed=SIZES, retired=frozenset())
     for old, new in PLURALS.items():
         if old in today:
@@ -154,7 +154,7 @@ def singulars(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unused(raw: Mapping[str, Any]) -> list[str]:
-    """Retired settings that the caller gave a value, sorted: they have no effect here."""
+    """Retired settings that the caller sent, sorted: they have no effect."""
     entries = [raw.get(one) for one in PLURALS] + [raw.get(many) for many in set(PLURALS.values())]
     lists = [entry if isinstance(entry, list) else [entry] for entry in entries]
     extractors = [entry for many in lists for entry in many if isinstance(entry, Mapping)]

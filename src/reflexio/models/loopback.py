@@ -1,4 +1,4 @@
-"""Which names mean this very machine."""
+"""Which host names mean this machine."""
 
 import ipaddress
 from functools import lru_cache
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether only this machine can reach the host."""
     name = host.strip("[]").lower()
     if name == "localhost":
         return True

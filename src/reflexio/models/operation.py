@@ -1,4 +1,4 @@
-"""Long work that somebody asked for: how far it is, how it ended, and a request to stop it."""
+"""Operations: the progress and end of long work, and requests to cancel it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,12 +10,12 @@ from pydantic import Field
 from reflexio.models.shape import Answered, Name, Sent
 
 ABANDONED_AFTER = 300
-"""Seconds without a sign of life after which the process behind an operation is taken for dead."""
+"""Seconds without a heartbeat after which the process of an operation counts as dead."""
 ABANDONED = "Its process ended before it was done; start it again."
 
 
 class OperationStatus(StrEnum):
-    """Where an operation stands. All but the first are final."""
+    """The status of an operation. All but the first are final."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -25,7 +25,7 @@ class OperationStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Operation:
-    """One run of a service for an organisation. `heartbeat_at` is when its process last gave a sign of life."""
+    """One run of a service for an organisation."""
 
     id: str
     service_name: str
@@ -47,11 +47,11 @@ class Operation:
         return self.status is OperationStatus.IN_PROGRESS
 
     def is_abandoned(self, now: int) -> bool:
-        # Either way: a clock that was set back must not keep a dead operation alive for as long.
+        # The absolute difference: a clock that was set back must not keep a dead operation alive.
         return self.is_running and abs(now - self.heartbeat_at) >= ABANDONED_AFTER
 
     def seen(self, now: int) -> "Operation":
-        """As it is to be told: one that was abandoned has failed, and may be begun again."""
+        """The operation as callers see it: an abandoned one has failed."""
         if not self.is_abandoned(now):
             return self
         return self.ended(OperationStatus.FAILED, self.heartbeat_at, ABANDONED)
@@ -62,7 +62,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A user that an operation is through with; one with an error failed."""
+    """A user whose part of an operation is done, or failed with an error."""
 
     user_id: str
     error: str = ""
@@ -76,7 +76,7 @@ class FailedUser(Answered):
 
 
 class OperationStatusInfo(Answered):
-    """How far an operation is."""
+    """The progress of an operation."""
 
     service_name: str
     status: OperationStatus
@@ -133,13 +133,13 @@ class GetOperationStatusResponse(Answered):
 
 
 class CancelOperationRequest(Sent):
-    """Which operation is to stop."""
+    """Names the operation to cancel."""
 
     service_name: Name | None = None
 
 
 class CancelOperationResponse(Answered):
-    """Which operations were asked to stop."""
+    """The operations that were asked to stop."""
 
     success: bool = True
     cancelled_services: list[str] = []

@@ -1,4 +1,4 @@
-"""Playbook optimisation on the wire: a job, the wordings it tried, how each did, and what was decided."""
+"""Playbook optimisation on the wire: a job, its candidates, how each did, and the decision."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -14,7 +14,7 @@ UNFINISHED: tuple[JobStatus, ...] = ("pending", "running")
 
 
 class OptimizationEstimate(Answered):
-    """What a run can cost at most. A failed call to the assistant and an unreadable answer are asked again."""
+    """The highest possible cost of a run. Failed assistant calls and unreadable answers are retried."""
 
     train_windows: int = 0
     validation_windows: int = 0
@@ -26,7 +26,7 @@ class OptimizationEstimate(Answered):
 
 
 class PlaybookOptimizationJob(Answered):
-    """One search for better wording, and what came of it."""
+    """One search for better wording, and its result."""
 
     job_id: int = 0
     optimizer_kind: Literal["gepa"] = "gepa"
@@ -67,7 +67,7 @@ class PlaybookOptimizationJob(Answered):
 
 
 class PlaybookOptimizationCandidate(Answered):
-    """A wording that was tried. The first one of a job is the incumbent."""
+    """A candidate wording. The first one of a job is the incumbent."""
 
     candidate_id: int = 0
     job_id: int = 0
@@ -80,14 +80,14 @@ class PlaybookOptimizationCandidate(Answered):
 
 
 class RolloutMessage(Answered):
-    """A line of a rollout. Words of a user that were deleted since are not there."""
+    """A message of a rollout. Deleted words of a user are missing."""
 
     role: Literal["user", "assistant", "system"]
     content: str
 
 
 class OptimizationFeedback(Answered):
-    """What the judge found that a rewriter can act on."""
+    """Feedback of the judge for the next wording."""
 
     failure_modes: list[str] = []
     regressions: list[str] = []
@@ -97,7 +97,7 @@ class OptimizationFeedback(Answered):
 
 
 class PlaybookOptimizationEvaluation(Answered):
-    """A wording and the incumbent in the same source window, and how the judge compares them."""
+    """A candidate and the incumbent in the same source window, and the judge's verdict."""
 
     evaluation_id: int = 0
     job_id: int = 0
@@ -120,7 +120,7 @@ class PlaybookOptimizationEvaluation(Answered):
 
 
 class PlaybookOptimizationEvent(Answered):
-    """Something that happened in a run, in the words of the search."""
+    """An event of the search."""
 
     event_id: int = 0
     job_id: int = 0
@@ -130,7 +130,7 @@ class PlaybookOptimizationEvent(Answered):
 
 
 class RunPlaybookOptimizationRequest(Sent):
-    """Which playbook. `dry_run` only tells what it can cost."""
+    """Names the playbook. `dry_run` only estimates the cost."""
 
     agent_playbook_id: RowId | None = None
     user_playbook_id: RowId | None = None
@@ -153,7 +153,7 @@ class RunPlaybookOptimizationRequest(Sent):
 
 
 class RunPlaybookOptimizationResponse(Answered):
-    """The job that was begun, or the reason that there is nothing to do; after a dry run only what it can cost."""
+    """The job that began, or the reason that there is nothing to do; after a dry run only the estimate."""
 
     success: bool = True
     msg: str | None = None
@@ -173,7 +173,7 @@ class GetPlaybookOptimizationsResponse(Answered):
 
 
 class GetPlaybookOptimizationResponse(Answered):
-    """One job with all that it tried."""
+    """One job with all its candidates."""
 
     success: bool = True
     job: PlaybookOptimizationJob
@@ -183,13 +183,13 @@ class GetPlaybookOptimizationResponse(Answered):
 
 
 class CancelPlaybookOptimizationRequest(Sent):
-    """Which job."""
+    """Names a job."""
 
     job_id: RowId
 
 
 class CancelPlaybookOptimizationResponse(Answered):
-    """Whether there was something to stop."""
+    """Whether a running job was cancelled."""
 
     success: bool = True
     msg: str | None = None

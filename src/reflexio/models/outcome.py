@@ -1,4 +1,4 @@
-"""What playbooks were worth: how often those who were shown one succeeded or failed, and how often it was learned."""
+"""Outcomes of playbooks: how often an attempt with one succeeded or failed, and how often it was learned."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ class Outcomes(Answered):
 
 
 class RecordOutcomeRequest(Sent):
-    """Playbooks, and what came of them."""
+    """An outcome of playbooks."""
 
     outcome: Outcome
     user_playbook_ids: Ids = []

@@ -1,4 +1,4 @@
-"""Long lists are read in pages: newest first, each page naming where the next one begins."""
+"""Pages of long lists, newest first, with a cursor to the next page."""
 
 import base64
 import binascii
@@ -8,12 +8,12 @@ from typing import Annotated, Generic, Self, TypeVar
 from pydantic import AfterValidator, StringConstraints
 
 MOST = 10_000
-"""Rows in one page at most."""
+"""The most rows in one page."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a list ordered by time and then id, both descending: the last row already seen."""
+    """A position in a list ordered by time and id, both descending: the last row already read."""
 
     at: int
     id: int
@@ -35,7 +35,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Page:
-    """How many rows, and after which one."""
+    """How many rows, and after which position."""
 
     limit: int
     after: Position | None = None
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """One page of rows, and the place after its last one when there are more."""
+    """One page of rows, and the position after its last one when there are more."""
 
     rows: list[T]
     end: Position | None = None

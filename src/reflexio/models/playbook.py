@@ -1,4 +1,4 @@
-"""Playbooks on the wire: what one user taught, and what many did."""
+"""Playbooks on the wire: of one user, and of an agent."""
 
 import json
 import time
@@ -28,7 +28,7 @@ def _now() -> int:
 
 
 class BlockingIssueKind(StrEnum):
-    """What kind of thing stood in the way."""
+    """The kind of obstacle."""
 
     MISSING_TOOL = "missing_tool"
     PERMISSION_DENIED = "permission_denied"
@@ -37,7 +37,7 @@ class BlockingIssueKind(StrEnum):
 
 
 class BlockingIssue(Sent):
-    """What stood in the way."""
+    """What prevented the task."""
 
     kind: BlockingIssueKind
     details: Text
@@ -188,7 +188,7 @@ class NewAgentPlaybook(Sent):
 
 
 class AgentPlaybook(Answered):
-    """What many users taught. A person approves it before it reaches a prompt."""
+    """What many users taught. It reaches prompts once a person has approved it."""
 
     agent_playbook_id: int = 0
     playbook_name: str = ""
@@ -254,7 +254,7 @@ class _PlaybookQuestion(Sent):
 
 
 class GetUserPlaybooksRequest(_PlaybookQuestion):
-    """Which user playbooks. All conditions hold together."""
+    """Selects user playbooks. All conditions apply."""
 
     user_playbook_id: RowId | None = None
     user_id: str | None = None
@@ -270,7 +270,7 @@ class GetUserPlaybooksResponse(Answered):
 
 
 class GetAgentPlaybooksRequest(_PlaybookQuestion):
-    """Which agent playbooks. All conditions hold together."""
+    """Selects agent playbooks. All conditions apply."""
 
     agent_playbook_id: RowId | None = None
     playbook_status_filter: PlaybookStatus | list[PlaybookStatus] | None = None
@@ -299,7 +299,7 @@ class AddAgentPlaybookRequest(Sent):
 
 
 class UpdateUserPlaybookRequest(Sent):
-    """Which user playbook, and what becomes of it."""
+    """Names a user playbook, and its new values."""
 
     user_playbook_id: RowId
     playbook_name: PlaybookName | None = None
@@ -309,7 +309,7 @@ class UpdateUserPlaybookRequest(Sent):
 
 
 class UpdateAgentPlaybookRequest(Sent):
-    """Which agent playbook, what becomes of it, and who says so."""
+    """Names an agent playbook, its new values, and the reviewer."""
 
     agent_playbook_id: RowId
     playbook_name: PlaybookName | None = None
@@ -331,24 +331,24 @@ class UpdatePlaybookStatusRequest(Sent):
 
 
 class DeleteUserPlaybookRequest(Sent):
-    """Which user playbook."""
+    """Names a user playbook."""
 
     user_playbook_id: RowId
 
 
 class DeleteUserPlaybooksByIdsRequest(Sent):
-    """Which user playbooks."""
+    """Names user playbooks."""
 
     user_playbook_ids: Annotated[list[RowId], Field(min_length=1, max_length=10_000)]
 
 
 class DeleteAgentPlaybookRequest(Sent):
-    """Which agent playbook."""
+    """Names an agent playbook."""
 
     agent_playbook_id: RowId
 
 
 class DeleteAgentPlaybooksByIdsRequest(Sent):
-    """Which agent playbooks."""
+    """Names agent playbooks."""
 
     agent_playbook_ids: Annotated[list[RowId], Field(min_length=1, max_length=10_000)]

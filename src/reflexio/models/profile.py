@@ -21,7 +21,7 @@ DETAILS = ("custom_features", "extractor_names", "source_span", "source_interact
 
 
 class NewUserProfile(Sent):
-    """A profile as a caller adds it; only the user and the content are needed."""
+    """A profile as a caller adds it; only user and content are required."""
 
     profile_id: Name | None = None
     user_id: Name
@@ -109,7 +109,7 @@ class UserProfile(Answered):
 
 
 class GetUserProfilesRequest(Sent):
-    """Which profiles of a user."""
+    """Selects profiles of a user."""
 
     user_id: Name
     profile_id: str | None = None
@@ -133,7 +133,7 @@ class GetProfilesResponse(Answered):
     next_cursor: str | None = None
 
     def alive(self) -> "GetProfilesResponse":
-        """Without those that have expired since they were read."""
+        """The page without profiles that have expired since it was read."""
         now = time.time()
         alive = [each for each in self.user_profiles if each.expiration_timestamp > now]
         return self.model_copy(update={"user_profiles": alive})
@@ -146,7 +146,7 @@ class AddUserProfileRequest(Sent):
 
 
 class AddResponse(Answered):
-    """How many were added, and under which ids."""
+    """The number of added rows, and their ids."""
 
     success: bool = True
     message: str | None = None
@@ -155,7 +155,7 @@ class AddResponse(Answered):
 
 
 class UpdateUserProfileRequest(Sent):
-    """Which profile, and what becomes of it."""
+    """Names a profile, and its new values."""
 
     user_id: Name
     profile_id: Name
@@ -164,14 +164,14 @@ class UpdateUserProfileRequest(Sent):
 
 
 class UpdateResponse(Answered):
-    """It is changed."""
+    """Confirms a change."""
 
     success: bool = True
     msg: str | None = None
 
 
 class DeleteUserProfileRequest(Sent):
-    """Which profile, or which text in them."""
+    """Names a profile, or a text to find in profiles."""
 
     user_id: Name
     profile_id: str = ""
@@ -179,13 +179,13 @@ class DeleteUserProfileRequest(Sent):
 
 
 class DeleteProfilesByIdsRequest(Sent):
-    """Which profiles."""
+    """Names profiles."""
 
     profile_ids: Annotated[list[NonEmpty], Field(min_length=1, max_length=10_000)]
 
 
 class ProfileStatisticsResponse(Answered):
-    """How many profiles there are."""
+    """The number of profiles by status."""
 
     success: bool = True
     current_count: int = 0

@@ -1,4 +1,4 @@
-"""Why a learning is there: the turns it came from, who learned it, and what it replaced."""
+"""Provenance on the wire: the turns behind a learning, its learner, and what it replaced."""
 
 from typing import Annotated, Literal
 
@@ -15,14 +15,14 @@ LearningId = Annotated[str, StringConstraints(strip_whitespace=True, min_length=
 
 
 class GetLearningProvenanceRequest(Sent):
-    """Which learning."""
+    """Names a learning."""
 
     kind: Kind
     id: LearningId
 
 
 class LineageEntry(Answered):
-    """Something that happened to it."""
+    """An event in the lineage of a learning."""
 
     op: str
     at: int
@@ -33,7 +33,7 @@ class LineageEntry(Answered):
 
 
 class Replaced(Answered):
-    """A learning whose place it took."""
+    """A learning that it replaced."""
 
     id: str
     content: str
@@ -42,7 +42,7 @@ class Replaced(Answered):
 
 
 class SourceUserPlaybook(Answered):
-    """A user playbook that an agent playbook was made of, and the turns behind it."""
+    """A source of an agent playbook, with its turns."""
 
     user_playbook: UserPlaybook
     interactions: list[Interaction] = []
@@ -50,7 +50,7 @@ class SourceUserPlaybook(Answered):
 
 
 class LearningProvenanceResponse(Answered):
-    """Where a learning comes from."""
+    """The provenance of a learning."""
 
     success: bool = True
     target_kind: Kind

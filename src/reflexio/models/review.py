@@ -1,4 +1,4 @@
-"""Review on the wire: what waits for a person's decision, and what speaks for and against it."""
+"""Review on the wire: playbooks that wait for a decision, with support and disagreement."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ Ids = Annotated[list[RowId], Field(min_length=1, max_length=MOST_DECIDED)]
 
 
 class GetReviewQueueRequest(Sent):
-    """Which playbooks to review: those that wait, or one whatever was decided about it."""
+    """Selects playbooks to review: pending ones, or one by its id."""
 
     limit: Annotated[int, Field(gt=0, le=100)] = 20
     agent_playbook_id: RowId | None = None
@@ -27,7 +27,7 @@ class GetReviewQueueRequest(Sent):
 
 
 class Testimony(Answered):
-    """What one user taught, and the words it was learned from."""
+    """A user playbook, with the words it was learned from."""
 
     user_playbook_id: int
     user_id: str | None = None
@@ -37,7 +37,7 @@ class Testimony(Answered):
 
 
 class ReviewItem(Answered):
-    """A playbook and what speaks for and against it.
+    """A playbook with its support and the disagreement about it.
 
     `difference` holds the lines that change, with + and -, where it would replace another one.
     """
@@ -72,7 +72,7 @@ class ReviewAgentPlaybooksRequest(Sent):
 
 
 class UndoReviewRequest(Sent):
-    """Playbooks about which the last decision is taken back."""
+    """Playbooks whose last decision is undone."""
 
     agent_playbook_ids: Ids
     reviewer: Reviewer = ""
@@ -80,7 +80,7 @@ class UndoReviewRequest(Sent):
 
 
 class ReviewResponse(Answered):
-    """What became of them, and which others were retired or stand again."""
+    """The result, and which other playbooks were retired or restored."""
 
     success: bool = True
     changed_count: int = 0

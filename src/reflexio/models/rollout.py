@@ -1,4 +1,4 @@
-"""What a search for better wording works with: a scene to replay, what the assistant did in it, and who did better."""
+"""Values of an optimisation: a scenario to replay, the assistant's rollouts, and the verdict."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,7 +10,7 @@ Verdict = Literal["candidate", "incumbent", "tie", "aborted"]
 
 @dataclass(frozen=True)
 class Message:
-    """One line of a conversation as an assistant takes it."""
+    """One message of a conversation as an assistant gets it."""
 
     role: Side
     content: str
@@ -18,7 +18,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Guidance:
-    """The one playbook that an assistant is given for a rollout. Of two rollouts only its content differs."""
+    """The playbook that an assistant gets for a rollout. Two rollouts differ only in its content."""
 
     id: int
     content: str
@@ -27,7 +27,7 @@ class Guidance:
 
 @dataclass(frozen=True)
 class Scene:
-    """A source window to play again: what was said before, then the turns that the assistant answers anew.
+    """A source window to replay: the earlier turns, then the turns that the assistant answers again.
 
     `turns` are the numbers of the lines of the script; `lesson` is what the user taught in it.
     """
@@ -49,13 +49,13 @@ class Scene:
 
 @dataclass(frozen=True)
 class Rollout:
-    """The answers of the assistant, one for each user turn of the script; with an error it broke off."""
+    """The assistant's answers, one for each user turn of the script. With an error, the rollout stopped there."""
 
     answers: tuple[str, ...] = ()
     error: str = ""
 
     def played(self, scene: Scene) -> tuple[Message, ...]:
-        """The script with the answers in their places."""
+        """The script with the answers inserted."""
         answers = iter(self.answers)
         played: list[Message] = []
         for line in scene.script:
@@ -67,7 +67,7 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What a rewriter can act on."""
+    """Feedback for the next wording."""
 
     failure_modes: tuple[str, ...] = ()
     regressions: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a judge says of two replays, not knowing which is which. The score and the mark rise with the second."""
+    """A judge's answer about two anonymous replays. Higher scores favour the second."""
 
     verdict: Place
     score: float
@@ -95,7 +95,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The candidate against the incumbent, whatever the order they were shown in."""
+    """The verdict on candidate and incumbent, independent of the order in which they were shown."""
 
     verdict: Verdict
     score: float
@@ -106,7 +106,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Trial:
-    """One wording in one scene: both rollouts and the judgement. An aborted one says why."""
+    """One candidate in one scenario: both rollouts and the verdict. An aborted trial has the reason."""
 
     content: str
     scene: Scene

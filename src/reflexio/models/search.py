@@ -1,4 +1,4 @@
-"""Searching on the wire: questions, hits, and why each hit stands where it stands."""
+"""Search on the wire: queries, hits, and the explanation of their ranking."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -19,7 +19,7 @@ Ident = Annotated[str, StringConstraints(max_length=255)]
 
 
 class SearchMode(StrEnum):
-    """By meaning, by words, or by both as one."""
+    """Search by vectors, by words, or by both."""
 
     VECTOR = "vector"
     FTS = "fts"
@@ -27,7 +27,7 @@ class SearchMode(StrEnum):
 
 
 class Explanation(Answered):
-    """Why a hit stands where it stands. `kind` is `profile`, `user_playbook`, `agent_playbook` or `interaction`."""
+    """Why a hit has its rank. `kind` is `profile`, `user_playbook`, `agent_playbook` or `interaction`."""
 
     id: str
     kind: str = ""
@@ -49,7 +49,7 @@ class _Search(Sent):
 
 
 class SearchInteractionsRequest(_Search):
-    """A question to the turns of a user."""
+    """A search of the turns of a user."""
 
     user_id: Name
     request_id: str | None = None
@@ -57,7 +57,7 @@ class SearchInteractionsRequest(_Search):
 
 
 class SearchUserProfilesRequest(_Search):
-    """A question to the profiles of a user."""
+    """A search of the profiles of a user."""
 
     user_id: Name
     generated_from_request_id: str | None = None
@@ -71,7 +71,7 @@ class SearchUserProfilesRequest(_Search):
 
 
 class SearchUserPlaybooksRequest(_Search):
-    """A question to user playbooks."""
+    """A search of user playbooks."""
 
     user_id: Ident | None = None
     agent_version: str | None = None
@@ -85,7 +85,7 @@ class SearchUserPlaybooksRequest(_Search):
 
 
 class SearchAgentPlaybooksRequest(_Search):
-    """A question to agent playbooks."""
+    """A search of agent playbooks."""
 
     user_id: Name | None = None
     agent_version: str | None = None
@@ -100,14 +100,14 @@ class SearchAgentPlaybooksRequest(_Search):
 
 
 class ConversationTurn(Sent):
-    """A turn that led to the question."""
+    """A turn before the query."""
 
     role: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     content: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class UnifiedSearchRequest(Sent):
-    """A question to all kinds of learnings at once."""
+    """A search of all kinds of learnings at once."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
     top_k: TopK | None = 5
@@ -170,7 +170,7 @@ class UnifiedSearchResponse(_Found):
 
 
 class ContextRequest(Sent):
-    """What the next prompt is about, and how much room there is."""
+    """The message that the next prompt answers, and the room for the context."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
     user_id: Ident | None = None
@@ -187,7 +187,7 @@ class ContextItem(Answered):
 
 
 class ContextResponse(Answered):
-    """Text to put into a prompt, and what is inside it."""
+    """The text for the prompt, and the learnings in it."""
 
     success: bool = True
     context: str = ""

@@ -1,4 +1,4 @@
-"""The two shapes that cross the wire, and the field types they share.
+"""The base models of requests and responses, and the field types they share.
 
 A model is built when it is first used: most processes use few of them, and the start of a server none.
 """
@@ -11,35 +11,35 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 NEVER_EXPIRES = 4_102_444_800
-"""2100-01-01, the wire's word for "never"."""
+"""2100-01-01, which means "never" on the wire."""
 LAST_SECOND = 253_402_300_799
 MAX_DEPTH = 32
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
-"""Whole numbers inside JSON that every reader and writer of ours takes."""
+"""The range of integers that all our JSON readers and writers accept."""
 ISO = "write a time as ISO 8601, such as 2026-03-01T12:00:00Z"
 
 
 class Sent(BaseModel):
-    """What a caller sends: frozen, and an unknown field is an error that names it."""
+    """What a caller sends: frozen; an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Answered(BaseModel):
-    """What the server answers: frozen; fields of later versions are passed over."""
+    """What the server answers: frozen; unknown fields of later versions are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 def build(shape: type[BaseModel]) -> None:
-    """Builds a model and all that descend from it now, so that no caller waits for it."""
+    """Builds a model and all its subclasses now, so that no caller waits for it."""
     shape.model_rebuild()
     for each in shape.__subclasses__():
         build(each)
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects are nested deeper than that. Without recursion: the depth is the caller's."""
+    """Whether lists and objects are nested deeper than that. Without recursion, because the caller chose the depth."""
     inside = [value]
     for _ in range(levels + 1):
         inside = [each for held in inside for each in _held(held)]
@@ -56,7 +56,7 @@ def _storable(value: dict[str, Any]) -> dict[str, Any]:
     if is_deeper(value, MAX_DEPTH):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if not all(map(_is_storable, _numbers(value))):
-        raise ValueError("holds a number that cannot be kept: whole ones have up to 64 bits, others are finite")
+        raise ValueError("contains a number that cannot be stored: integers have up to 64 bits, others are finite")
     return value
 
 
@@ -80,7 +80,7 @@ def _written(value: Any) -> Any:
     """Times are written as ISO 8601: a bare number could be seconds, milliseconds or days."""
     if isinstance(value, bool | int | float) or (isinstance(value, str) and _is_number(value)):
         raise ValueError(ISO)
-    # Read here, because behind a validator of ours strict reading takes JSON's text for no time at all.
+    # Parsed here, because behind a validator of ours strict validation accepts no text as a time.
     return _moment(value) if isinstance(value, str) else value
 
 

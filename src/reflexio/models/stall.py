@@ -1,4 +1,4 @@
-"""A stall: the provider refuses the key or the bill, and background learning waits."""
+"""Stalls on the wire: the provider refuses the key or the bill, and learning waits."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ LONGEST_MESSAGE = 1000
 
 @dataclass(frozen=True)
 class Stall:
-    """Why learning waits, since when, and whether a person was told."""
+    """Why learning waits, since when, and whether a person was notified."""
 
     reason: StallReason
     message: str
@@ -44,6 +44,6 @@ class StallStateResponse(Answered):
 
 
 class MarkNotifiedResponse(Answered):
-    """Whether there is a stall that a person has now been told of."""
+    """Whether a person has been notified of a stall."""
 
     notified_in_cc: bool

@@ -1,4 +1,4 @@
-"""The closed vocabularies of a learning's life."""
+"""The states of a learning."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 
 class Status(StrEnum):
-    """Where a learning stands. On the wire, current is null; null, "None" and "current" are read alike."""
+    """The status of a learning. On the wire, current is null; null, "None" and "current" are equivalent."""
 
     CURRENT = "current"
     PENDING = "pending"
@@ -19,7 +19,7 @@ class Status(StrEnum):
 
 
 class PlaybookStatus(StrEnum):
-    """What a person decided about an agent playbook."""
+    """A person's decision about an agent playbook."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -27,7 +27,7 @@ class PlaybookStatus(StrEnum):
 
 
 class ProfileTimeToLive(StrEnum):
-    """How long a profile holds."""
+    """How long a profile is valid."""
 
     ONE_DAY = "one_day"
     ONE_WEEK = "one_week"

@@ -1,4 +1,4 @@
-"""Putting a new generation of learnings in the place of the old one, and back."""
+"""Upgrades and downgrades of a generation of learnings."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,7 +12,7 @@ ProfileIds = Annotated[list[NonEmpty], Field(max_length=10_000)]
 
 @dataclass(frozen=True)
 class Upgrade:
-    """How many rows became current, how many stepped back, and how many older ones went."""
+    """How many rows became current, were archived, and were deleted."""
 
     promoted: int = 0
     archived: int = 0
@@ -21,7 +21,7 @@ class Upgrade:
 
 @dataclass(frozen=True)
 class Downgrade:
-    """How many archived rows are current again, and how many took their place."""
+    """How many rows became current again, and how many were archived instead."""
 
     restored: int = 0
     demoted: int = 0
@@ -39,25 +39,25 @@ class _PlaybookScope(Sent):
 
 
 class UpgradeProfilesRequest(_ProfileScope):
-    """Whose pending profiles become current. All conditions hold together."""
+    """Selects pending profiles that become current. All conditions apply."""
 
 
 class DowngradeProfilesRequest(_ProfileScope):
-    """Whose archived profiles become current again. All conditions hold together."""
+    """Selects archived profiles that become current again. All conditions apply."""
 
 
 class UpgradeUserPlaybooksRequest(_PlaybookScope):
-    """Which pending user playbooks become current. All conditions hold together."""
+    """Selects pending user playbooks that become current. All conditions apply."""
 
     archive_current: bool = True
 
 
 class DowngradeUserPlaybooksRequest(_PlaybookScope):
-    """Which archived user playbooks become current again. All conditions hold together."""
+    """Selects archived user playbooks that become current again. All conditions apply."""
 
 
 class UpgradeProfilesResponse(Answered):
-    """How many profiles changed places."""
+    """The number of profiles that changed status."""
 
     success: bool = True
     profiles_archived: int = 0
@@ -67,7 +67,7 @@ class UpgradeProfilesResponse(Answered):
 
 
 class UpgradeUserPlaybooksResponse(Answered):
-    """How many user playbooks changed places."""
+    """The number of user playbooks that changed status."""
 
     success: bool = True
     user_playbooks_deleted: int = 0
@@ -77,7 +77,7 @@ class UpgradeUserPlaybooksResponse(Answered):
 
 
 class DowngradeProfilesResponse(Answered):
-    """How many profiles changed places."""
+    """The number of profiles that changed status."""
 
     success: bool = True
     profiles_demoted: int = 0
@@ -86,7 +86,7 @@ class DowngradeProfilesResponse(Answered):
 
 
 class DowngradeUserPlaybooksResponse(Answered):
-    """How many user playbooks changed places."""
+    """The number of user playbooks that changed status."""
 
     success: bool = True
     user_playbooks_demoted: int = 0

@@ -1,4 +1,4 @@
-"""What learning costs: model calls and tokens, by day, operation and model."""
+"""Usage on the wire: model calls and tokens by day, operation and model."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from reflexio.models.shape import Answered
 
 @dataclass(frozen=True)
 class Spent:
-    """What one kind of operation cost on a day (UTC, ISO 8601)."""
+    """The spend of one operation on a day (UTC, ISO 8601)."""
 
     day: str
     operation: str
@@ -39,7 +39,7 @@ class UsageEntry(Answered):
 
 
 class UsageResponse(Answered):
-    """What was spent, and whether today's budget is used up."""
+    """The usage, and whether today's budget is used up."""
 
     success: bool = True
     usage: list[UsageEntry] = []

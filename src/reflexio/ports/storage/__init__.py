@@ -1,8 +1,8 @@
-"""Keeping things. Storage answers small questions; ranking, thresholds and merging are decided above it.
+"""Storage answers small questions; ranking, thresholds and merging are decided above it.
 
 Reads and writes are plain synchronous functions of a transaction: `await store.read(fn)` sees one consistent
 state, `await store.write(fn)` commits all of it, durably, or nothing. A function may be run again or grouped
-with others into one commit, so it has no effects but those on its transaction.
+with others into one commit, so its only effects are those on its transaction.
 """
 
 from reflexio.ports.storage.database import Database, Store, Tx

@@ -1,4 +1,4 @@
-"""All areas together: a transaction, the store of one organisation, the database of all."""
+"""A transaction, the store of one organisation, and the database of all."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -56,7 +56,7 @@ class Store(Protocol):
 
 
 class Database(Protocol):
-    """All organisations. `StorageUnavailable` and its kin say what the operator must do."""
+    """All organisations. `StorageUnavailable` and its subclasses say what the operator must do."""
 
     @property
     def type(self) -> str: ...
@@ -68,7 +68,7 @@ class Database(Protocol):
 
     @property
     def journal(self) -> Journal:
-        """What durable work is under way, for the engine alone."""
+        """The journal of durable work, for the engine alone."""
         ...
 
     async def read_keys(self, fn: Callable[[Keys], T]) -> T: ...
@@ -80,15 +80,15 @@ class Database(Protocol):
     async def write_vectors(self, fn: Callable[[Vectors], T]) -> T: ...
 
     async def warm(self, model: str) -> None:
-        """Reads the vectors of this model into memory, so that the first search need not."""
+        """Loads the vectors of this model into memory before the first search."""
         ...
 
     async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        """Users of all organisations who wait to be learned from, longest first; those that come after one of them."""
+        """Users of all organisations with unlearned turns, longest waiting first, from the one after `after`."""
         ...
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
-        """Pools of all organisations in which something is new or to be tried again, in the order of their names."""
+        """Pools of all organisations with new playbooks or a retry, ordered by name."""
         ...
 
     async def configured(self) -> list[str]:
@@ -96,7 +96,7 @@ class Database(Protocol):
         ...
 
     async def forget_receipts(self, before: int) -> int:
-        """Of all organisations; nobody repeats a call that late."""
+        """Removes old receipts of all organisations."""
         ...
 
     async def ping(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Small things kept under a key: receipts, configurations, stalls, API keys, and what was spent."""
+"""Small documents under a key: receipts, configurations, stalls, API keys, spending, and operations."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,7 +10,7 @@ from reflexio.models.usage import Spent
 
 @dataclass(frozen=True)
 class Receipt:
-    """The first answer to an idempotency key, and what was asked then."""
+    """The first response to an idempotency key, and the fingerprint of its request."""
 
     fingerprint: str
     answer: str
@@ -18,7 +18,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Key:
-    """An API key as it is stored: the token itself is not."""
+    """An API key as it is stored, without the token."""
 
     id: int
     org_id: str
@@ -31,7 +31,7 @@ class Receipts(Protocol):
     def get(self, key: str) -> Receipt | None: ...
 
     def add(self, key: str, receipt: Receipt, now: int) -> bool:
-        """False, and nothing is changed, when the key is taken."""
+        """False, without a change, when the key is taken."""
         ...
 
 
@@ -63,7 +63,7 @@ class Keys(Protocol):
         ...
 
     def is_revoked(self, digest: str) -> bool:
-        """Whether there was a key with this digest."""
+        """Whether a key with this digest was revoked."""
         ...
 
     def list(self) -> list[Key]: ...
@@ -73,7 +73,7 @@ class Keys(Protocol):
 
 class Spending(Protocol):
     def add(self, day: str, operation: str, cost: Spend) -> None:
-        """Adds to what is stored of this day, operation and model."""
+        """Adds to the row of this day, operation and model."""
         ...
 
     def since(self, day: str) -> list[Spent]:
@@ -81,5 +81,5 @@ class Spending(Protocol):
         ...
 
     def total(self, day: str) -> Spend:
-        """Of all operations and models."""
+        """The sum over all operations and models."""
         ...

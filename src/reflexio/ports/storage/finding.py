@@ -1,4 +1,4 @@
-"""Finding rows by words and by vectors, and the vectors that are still to be made."""
+"""Search by words and by vectors, and the backlog of rows without a vector."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class QueryVector:
-    """A query as numbers, and the model that made them: only rows of the same model are compared."""
+    """A query's vector and its embedder: only rows of the same embedder are compared."""
 
     model: str
     numbers: tuple[float, ...]
@@ -32,7 +32,7 @@ class Matched:
 
 @dataclass(frozen=True)
 class Unembedded:
-    """A row that waits for its vector."""
+    """A row without a vector."""
 
     seq: int
     org_id: str
@@ -43,14 +43,14 @@ class Unembedded:
 
 
 class Vectors(Protocol):
-    """Vectors of all organisations, for whoever makes them."""
+    """The vectors of all organisations, for the embedding backlog."""
 
     def index_turns(self, limit: int) -> int:
-        """Makes turns findable by words that are not yet, oldest first, and queues them; tells how many."""
+        """Adds turns to the word index, oldest first, and queues them for embedding; returns how many."""
         ...
 
     def backlog(self) -> int:
-        """How many rows wait for their vector."""
+        """The number of rows without a vector."""
         ...
 
     def waiting(self, limit: int) -> list[Unembedded]:
@@ -58,17 +58,17 @@ class Vectors(Protocol):
         ...
 
     def put(self, rows: Sequence[Unembedded], model: str, vectors: Sequence[bytes]) -> None:
-        """Stores half-precision vectors, unless a row has gone or changed meanwhile."""
+        """Stores half-precision vectors, except for rows that were deleted or changed meanwhile."""
         ...
 
     def skip(self, rows: Sequence[Unembedded]) -> None:
-        """These rows will have no vector."""
+        """Marks rows that will have no vector."""
         ...
 
     def postpone(self, rows: Sequence[Unembedded]) -> None:
-        """These rows wait behind all others that wait."""
+        """Moves rows to the end of the queue."""
         ...
 
     def queue_all_but(self, model: str) -> int:
-        """Queues every row whose vector another model made."""
+        """Queues every row whose vector is of another embedder."""
         ...

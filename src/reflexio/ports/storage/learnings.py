@@ -1,4 +1,4 @@
-"""What was learned, from which turns, and how it came to be."""
+"""Learnings, the windows they were learned from, and their lineage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from reflexio.ports.storage.times import ALWAYS, TimeRange
 
 @dataclass(frozen=True)
 class LearnedWindow:
-    """What came of a window. State `learned`, `set_aside`, or `failed` when it is tried again."""
+    """The result of a window. Its state is `learned`, `set_aside`, or `failed` when it is tried again."""
 
     key: str
     user_id: str
@@ -28,8 +28,8 @@ class LearnedWindow:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many current learnings a user has, and when the profiles among them changed. `unembedded` are those of any
-    status that wait for their vector."""
+    """The number of current learnings of a user, and when the profiles among them changed. `unembedded` counts those
+    of any status without a vector."""
 
     profiles: int
     playbooks: int
@@ -40,7 +40,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class LearningFilter:
-    """Which learnings. What is None is not asked for; `alive_at` leaves out what has expired by then.
+    """Conditions for learnings. None means any; `alive_at` excludes what has expired by then.
 
     `or_in_review` also lets current rows through that wait for a person's decision. `of_users_with` leaves only
     rows of users who have a row that passes that other filter.
@@ -67,7 +67,7 @@ class LearningFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it may leave only few of a shelf's rows."""
+        """Whether only few of the index's rows may pass."""
         asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
         window = (self.within.start, self.within.end, self.time_to_live, self.clusters)
         standing = self.statuses != (Status.CURRENT,)
@@ -76,7 +76,7 @@ class LearningFilter:
 
 @dataclass(frozen=True)
 class LineageEvent:
-    """Something that happened to a learning. `details` is what it takes to undo it."""
+    """An event in the life of a learning. `details` holds what is needed to undo it."""
 
     learning_id: int
     kind: Kind
@@ -91,7 +91,7 @@ class LineageEvent:
 
 class Learnings(Protocol):
     def add(self, learnings: Sequence[Learning]) -> list[int]:
-        """Stores new rows, findable by words at once, and gives their numbers. Raises Conflict on a taken key."""
+        """Stores new rows, indexed by words at once, and returns their ids. Raises Conflict on a taken key."""
         ...
 
     def get(self, where: LearningFilter) -> Learning | None:
@@ -99,7 +99,7 @@ class Learnings(Protocol):
         ...
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
-        """Rows by number; missing ones are missing."""
+        """Rows by id; deleted ones are missing."""
         ...
 
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
@@ -107,11 +107,11 @@ class Learnings(Protocol):
         ...
 
     def replace(self, learning: Learning) -> None:
-        """The row of the same number becomes this one."""
+        """Replaces the row with the same id."""
         ...
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
-        """Gives matching rows of the named statuses their new one, all at once, and nothing else of them changes.
+        """Changes the status of matching rows, all at once, and nothing else.
 
         `where.statuses` does not count. Tells from which status each row went.
         """
@@ -122,11 +122,11 @@ class Learnings(Protocol):
     def count(self, where: LearningFilter) -> int: ...
 
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
-        """Rows that pass the filter, best first by their words."""
+        """Rows that pass the filter, best match of words first."""
         ...
 
     def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
-        """Rows that pass the filter, nearest first, and behind them those of `also` that are not among them."""
+        """Rows that pass the filter, nearest first, followed by those of `also` that are not among them."""
         ...
 
     def note(self, *events: LineageEvent) -> None: ...
@@ -144,7 +144,7 @@ class Windows(Protocol):
     def add(self, window: LearnedWindow) -> None: ...
 
     def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
-        """Windows that hold one of these turns, newest first."""
+        """Windows with one of these turns, newest first."""
         ...
 
     def forget(self, user_id: str) -> None: ...

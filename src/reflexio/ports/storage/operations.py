@@ -1,4 +1,4 @@
-"""Long work that somebody asked for and follows."""
+"""Operations."""
 
 from typing import Protocol
 
@@ -7,25 +7,25 @@ from reflexio.models.operation import Operation, Outcome
 
 class Operations(Protocol):
     def add(self, operation: Operation) -> None:
-        """Raises Conflict when another one of the same service is in progress."""
+        """Raises Conflict while another one of the same service is in progress."""
         ...
 
     def get(self, operation_id: str) -> Operation | None: ...
 
     def hold(self, operation_id: str) -> Operation | None:
-        """The same, and nobody else changes it before this transaction ends."""
+        """The same, locked until this transaction ends."""
         ...
 
     def latest(self, service_name: str) -> Operation | None:
-        """The one that was begun last."""
+        """The one that began last."""
         ...
 
     def running(self, service_name: str | None = None) -> list[Operation]:
-        """Those in progress, held as by `hold`; of all services unless one is named."""
+        """Running ones of one service or all, locked as by `hold`."""
         ...
 
     def put(self, operation: Operation) -> None:
-        """The one of the same id becomes this one."""
+        """Replaces the one with the same id."""
         ...
 
     def trim(self, service_name: str, keep: int) -> int:
@@ -33,13 +33,13 @@ class Operations(Protocol):
         ...
 
     def note(self, operation_id: str, outcome: Outcome) -> Outcome | None:
-        """Keeps what became of a user, and tells what was kept before."""
+        """Records the progress of a user; returns the previous record."""
         ...
 
     def outcomes(self, operation_id: str, limit: int) -> list[Outcome]:
-        """The last ones, in the order they were noted."""
+        """The last ones, in the order of their recording."""
         ...
 
     def forget_user(self, user_id: str) -> None:
-        """No operation names this user any more; their counts stay."""
+        """Removes a user from all operations; their counts stay."""
         ...

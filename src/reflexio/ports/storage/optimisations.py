@@ -1,4 +1,4 @@
-"""Searches for better wording, and what was tried in them."""
+"""Optimisation jobs, their candidates, evaluations and events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from reflexio.models.paging import Listing, Page
 
 @dataclass(frozen=True)
 class Wording:
-    """A wording that an optimisation tried. `place` counts from the incumbent, which is 0."""
+    """A candidate wording. `place` counts from the incumbent, which is 0."""
 
     place: int
     content: str
@@ -23,7 +23,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """How the wording of a place did in a scene with turns of this user. `document` has no words of theirs in it."""
+    """How a candidate did in a scenario with turns of this user. `document` contains no words of the user."""
 
     place: int
     scene: str
@@ -34,16 +34,16 @@ class Evaluated:
 
 
 class Optimisations(Protocol):
-    """Searches for better wording. What is kept of one twice, as after a crash, is there once."""
+    """Optimisation jobs. What is stored twice, as after a crash, exists once."""
 
     def add(self, job: PlaybookOptimizationJob) -> PlaybookOptimizationJob:
-        """The job with its number."""
+        """The job with its id."""
         ...
 
     def get(self, job_id: int) -> PlaybookOptimizationJob | None: ...
 
     def put(self, job: PlaybookOptimizationJob) -> None:
-        """The one of the same number becomes this one."""
+        """Replaces the one with the same id."""
         ...
 
     def page(self, page: Page) -> Listing[PlaybookOptimizationJob]:
@@ -51,7 +51,7 @@ class Optimisations(Protocol):
         ...
 
     def of_target(self, kind: TargetKind, target_id: int, limit: int) -> list[PlaybookOptimizationJob]:
-        """The newest ones of a playbook, newest first."""
+        """The newest jobs of a playbook, newest first."""
         ...
 
     def unfinished(self) -> list[PlaybookOptimizationJob]:
@@ -59,7 +59,7 @@ class Optimisations(Protocol):
         ...
 
     def trim(self, keep: int) -> int:
-        """Removes all but the newest jobs that have ended, with everything of theirs."""
+        """Removes all but the newest ended jobs, with their rows."""
         ...
 
     def keep_wordings(self, job_id: int, wordings: Sequence[Wording]) -> None: ...
@@ -69,15 +69,15 @@ class Optimisations(Protocol):
     def keep_evaluations(self, job_id: int, evaluations: Sequence[Evaluated]) -> None: ...
 
     def evaluations(self, job_id: int) -> list[Evaluated]:
-        """In the order they were made."""
+        """In the order of their creation."""
         ...
 
     def keep_events(self, job_id: int, events: Sequence[PlaybookOptimizationEvent]) -> None:
-        """`event_id` is its number within the job."""
+        """`event_id` counts within the job."""
         ...
 
     def events(self, job_id: int) -> list[PlaybookOptimizationEvent]: ...
 
     def forget_user(self, user_id: str) -> None:
-        """What was tried with turns of this user is gone."""
+        """Removes evaluations with turns of this user."""
         ...

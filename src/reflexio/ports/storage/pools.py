@@ -1,4 +1,4 @@
-"""User playbooks that are gathered together, and the clusters that they form."""
+"""Pools of user playbooks, and their clusters."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Pool:
 
 
 class Member(NamedTuple):
-    """A current user playbook as clustering sees it; `vector` is None until it is made."""
+    """A current user playbook as clustering sees it; `vector` is None until it is embedded."""
 
     id: int
     user_id: str
@@ -43,7 +43,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Cluster:
-    """How the learner last dealt with a cluster: the fingerprint of the members that it wrote about, or failed on.
+    """The state of a cluster: the fingerprint of the members that the learner last summarised, or failed on.
 
     `playbook_id` is the agent playbook that came of it, 0 when what stood said it all. `centre` is the mean of its
     members' vectors in half precision.
@@ -63,39 +63,39 @@ class Pools(Protocol):
     """Pools of user playbooks, and the clusters within them."""
 
     def mark(self, agent_version: str, name: str, count: int, now: int) -> None:
-        """So many user playbooks were learned."""
+        """Counts new user playbooks of a pool."""
         ...
 
     def get(self, agent_version: str, name: str) -> Pool:
-        """An empty one where nothing was gathered yet."""
+        """The pool; an empty one if there is none yet."""
         ...
 
     def put(self, pool: Pool) -> None: ...
 
     def names(self, agent_version: str) -> list[str]:
-        """The types of which there are current user playbooks."""
+        """The types with current user playbooks."""
         ...
 
     def members(
         self, agent_version: str, name: str, model: str, clusters: Collection[int] | None = None
     ) -> list[Member]:
-        """Current user playbooks by number, with the vectors of a model; of all clusters or some. New ones are in 0."""
+        """Current user playbooks by id with their vectors, of all clusters or some. New ones are in cluster 0."""
         ...
 
     def place(self, numbers: Mapping[int, int]) -> None:
-        """Gives learnings, by number, the cluster they belong to; nothing else of them changes."""
+        """Assigns learnings, by id, to clusters; nothing else of them changes."""
         ...
 
     def clusters(self, agent_version: str, name: str) -> dict[int, Cluster]: ...
 
     def cluster(self, agent_version: str, name: str, number: int) -> Cluster:
-        """An empty one where there is none."""
+        """The cluster; an empty one if there is none."""
         ...
 
     def note(self, agent_version: str, name: str, *clusters: Cluster) -> None:
-        """The ones of the same numbers become these."""
+        """Replaces the clusters with the same numbers."""
         ...
 
     def lay(self, agent_version: str, name: str, clusters: Sequence[Cluster]) -> None:
-        """These are all clusters of the pool now."""
+        """Replaces all clusters of the pool."""
         ...

@@ -1,4 +1,4 @@
-"""What was said and done, and whose turns wait to be learned from."""
+"""Requests, turns, and users with unlearned turns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class RequestFilter:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A user with turns that nobody has learned from yet. `retry_at` is when a failed window may be tried again."""
+    """A user with unlearned turns. `retry_at` is when a failed window may be tried again."""
 
     org_id: str
     user_id: str
@@ -34,7 +34,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Backlog:
-    """How many turns of a user nobody has learned from, and whether one of them ends a session or is not to wait."""
+    """The number of unlearned turns of a user, and whether one of them ends a session or forces extraction."""
 
     turns: int = 0
     is_urgent: bool = False
@@ -42,7 +42,7 @@ class Backlog:
 
 @dataclass(frozen=True)
 class Unlearned:
-    """A turn to learn from, with what its request says about it."""
+    """An unlearned turn with its request."""
 
     turn: Interaction
     request: Request
@@ -50,7 +50,7 @@ class Unlearned:
 
 @dataclass(frozen=True)
 class TurnFilter:
-    """Which turns to search. `ids` leaves only these of them."""
+    """Conditions for turns in a search. `ids` restricts it to these turns."""
 
     user_id: str
     request_id: str | None = None
@@ -60,7 +60,7 @@ class TurnFilter:
 
 @dataclass(frozen=True)
 class TurnScope:
-    """Turns to learn from once more. What was published for evaluation alone is never among them."""
+    """Conditions for turns in a rerun. Turns published for evaluation only never match."""
 
     user_id: str | None = None
     agent_version: str | None = None
@@ -80,11 +80,11 @@ class Requests(Protocol):
         ...
 
     def finish(self, user_id: str, session_id: str) -> bool:
-        """Marks the newest request of a session as its last one; False when there is no such session."""
+        """Marks the newest request of a session as its last; False when there is no such session."""
         ...
 
     def remove(self, where: RequestFilter) -> int:
-        """Removes matching requests with their interactions and tells how many requests went."""
+        """Removes matching requests with their turns; returns the number of requests."""
         ...
 
     def remove_ids(self, request_ids: Sequence[str]) -> int: ...
@@ -100,35 +100,35 @@ class Interactions(Protocol):
         ...
 
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
-        """In the order they were said."""
+        """Oldest first."""
         ...
 
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
-        """A user's turns that are still to be learned from, oldest first."""
+        """A user's unlearned turns, oldest first."""
         ...
 
     def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
-        """Of those users who have one."""
+        """The backlogs of users who have one."""
         ...
 
     def users(self, where: TurnScope) -> list[str]:
-        """Who has turns in it, by name."""
+        """Users with matching turns, by name."""
         ...
 
     def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
-        """A user's turns in it, learned from or not, oldest first; with `last`, only so many of the newest."""
+        """A user's matching turns, learned or not, oldest first; with `last`, only that many of the newest."""
         ...
 
     def fresh(self, ids: Sequence[int]) -> set[int]:
-        """Those of them that nobody has learned from yet."""
+        """The unlearned ones among these turns."""
         ...
 
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
-        """The turns that came before one, oldest first."""
+        """The turns before one, oldest first."""
         ...
 
     def mark_learned(self, ids: Sequence[int]) -> int:
-        """These turns have been learned from; tells how many had not been."""
+        """Marks turns as learned; returns how many were not before."""
         ...
 
     def count_unlearned(self, request_id: str) -> int: ...
@@ -140,13 +140,13 @@ class Interactions(Protocol):
     def count(self, user_id: str | None = None) -> int: ...
 
     def count_unembedded(self, user_id: str) -> int:
-        """Turns that wait for their vector."""
+        """The number of turns without a vector."""
         ...
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]: ...
 
     def newest(self, where: TurnFilter, limit: int) -> list[int]:
-        """Newest first; of one second, the one that was said last."""
+        """Newest first; within a second, the last one first."""
         ...
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched: ...
@@ -156,21 +156,21 @@ class Interactions(Protocol):
 
 class Users(Protocol):
     def mark_unlearned(self, user_id: str, now: int) -> None:
-        """This user has turns that nobody has learned from yet."""
+        """Marks a user as having unlearned turns."""
         ...
 
     def waiting(self, user_id: str) -> Waiting | None: ...
 
     def settle(self, user_id: str) -> None:
-        """A window is done: the user waits no longer, unless turns are left."""
+        """After a window: clears the mark, unless unlearned turns are left."""
         ...
 
     def postpone(self, user_id: str, retry_at: int, error: str) -> None:
-        """A window failed: it is tried again, not before `retry_at`."""
+        """After a failed window: schedules the next attempt."""
         ...
 
     def wake(self) -> int:
-        """All who wait for another try may have it now. Their failures still count: each try has its own number."""
+        """Lets all users with failed windows retry now. Their attempts still count."""
         ...
 
     def remove(self, user_id: str) -> int: ...
