@@ -1,1 +1,1 @@
-"""Finding rows by words and by vectors; all that differs between databases lives here."""
+"""The import path that migration 0001 uses. It is frozen; search itself lives in `fulltext/` and `vectors/`."""
