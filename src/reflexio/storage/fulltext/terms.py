@@ -118,6 +118,9 @@ def as_numbers(text: str) -> NDArray[np.uint64]:
     return np.frombuffer(text.encode(), np.uint64)
 
 
+_ROW_END = as_numbers(ROW_END)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class ScopeSize:
     """How many rows a scope has and how many words are in them."""
@@ -141,7 +144,7 @@ class TermCounts:
     def of(cls, rows: str, query: Sequence[str]) -> "TermCounts":
         """Counts in rows of tokens that follow each other, each ended by `ROW_END`."""
         words = as_numbers(rows)
-        ends = np.flatnonzero(words == as_numbers(ROW_END)[0])
+        ends = np.flatnonzero(words == _ROW_END)
         places = [np.flatnonzero(words == number) for number in as_numbers(tokens(query))]
         inside = np.searchsorted(ends, np.concatenate(places))
         inside += np.repeat(np.arange(len(places)) * len(ends), [len(of_term) for of_term in places])

@@ -61,7 +61,6 @@ LISTS: dict[str, type[Sent]] = {
     "citations": Citation,
     "retrieved_learnings": RetrievedLearning,
 }
-COPIED_FIELDS = [name for name in TURN_FIELDS if name not in ("user_id", "request_id", "user_action", *LISTS)]
 WAITING_COLUMNS = [users.c[name] for name in Waiting.__dataclass_fields__]
 SAME_REQUEST = (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
 
@@ -86,10 +85,16 @@ def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str,
         "org_id": org_id,
         "user_id": request.user_id,
         "request_id": request.request_id,
+        "created_at": turn.created_at,
+        "role": turn.role,
+        "content": turn.content,
+        "shadow_content": turn.shadow_content,
+        "expert_content": turn.expert_content,
         "user_action": turn.user_action.value,
+        "user_action_description": turn.user_action_description,
+        "interacted_image_url": turn.interacted_image_url,
         "image_encoding": turn.image_encoding,
         "is_learned": request.evaluation_only,
-        **attributes(turn, COPIED_FIELDS),
         **{name: [entry.model_dump() for entry in getattr(turn, name)] or None for name in LISTS},
     }
 

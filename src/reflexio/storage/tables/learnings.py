@@ -25,9 +25,9 @@ FULLTEXT = FulltextIndex("learning")
 LISTED_AT_MOST = 5_000
 """The largest number of rows that pass a filter that is read as a list of ids."""
 COLUMNS = list(learnings.c)
-NAMES = [column.name for column in COLUMNS]
-CONVERTED = ("id", "org_id", "kind", "key", "tags", "status", "review")
-COPIED = [name for name in NAMES if name not in CONVERTED]
+CONVERTED = ("kind", "id", "key", "tags", "status", "review")
+NAMES = [str(column.name) for column in COLUMNS]
+COPIED = [name for name in Learning.__dataclass_fields__ if name not in CONVERTED]
 LINEAGE_FIELDS = ("learning_id", "op", "actor", "reason", "from_status", "to_status")
 WINDOW_FIELDS = list(LearnedWindow.__dataclass_fields__)
 WINDOW_COLUMNS = [windows.c[name] for name in WINDOW_FIELDS]

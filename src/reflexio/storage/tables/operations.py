@@ -10,7 +10,7 @@ from reflexio.models.operation import Operation, OperationStatus, Outcome
 from reflexio.storage.queries import OrganisationRows, attributes
 from reflexio.storage.schema import operations, outcomes
 
-FIELDS = [column.name for column in operations.c if column.name not in ("seq", "org_id", "status")]
+FIELDS = [name for name in Operation.__dataclass_fields__ if name != "status"]
 
 
 def _row(operation: Operation) -> dict[str, Any]:
