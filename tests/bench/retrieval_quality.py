@@ -23,9 +23,9 @@ from reflexio.retrieval.calibration import QUESTIONS, Calibration, calibration_o
 from reflexio.retrieval.query import without_names
 from reflexio.retrieval.search import LEAST_POOL, search
 from reflexio.retrieval.search import SearchQuery as Asked
-from reflexio.storage.search.scope import Scope
-from reflexio.storage.search.vectors import VectorIndex
-from reflexio.storage.search.words import Row, Words
+from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
+from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.vectors.index import VectorIndex
 from tests.bench.report import Figure
 from tests.bench.retrieval_sets import DATA, FURTHER, LANGUAGES, REQUIRED, Question, Shelf
 
@@ -40,7 +40,7 @@ AT_LEAST = {
 }
 METHODS = ("words", "vectors", "rank fusion", "ours")
 MODES = {"words": SearchMode.FTS, "vectors": SearchMode.VECTOR, "ours": SearchMode.HYBRID}
-WORDS = Words("bench")
+FULLTEXT = FulltextIndex("bench")
 DEEPEST = 10
 
 
@@ -103,16 +103,14 @@ class _Searched:
     def of(cls, tx: Connection, shelf: Shelf, first: int, embed: Embed) -> "_Searched":
         scope = Scope.of("bench", "row", str(first))
         ids = range(first, first + len(shelf.rows))
-        WORDS.put(tx, [Row(row, scope, text) for row, text in zip(ids, shelf.rows, strict=True)])
+        FULLTEXT.put(tx, [FulltextRow(row, scope, text) for row, text in zip(ids, shelf.rows, strict=True)])
         vectors = embed(shelf.rows)
         index = VectorIndex(vectors.shape[1])
         index.add(ids, [str(first)] * len(ids), vectors)
         return cls(tx, scope, index)
 
     def by_words(self, query: str, limit: int) -> Matched:
-        found = WORDS.match(self.tx, self.scope, query, limit)
-        scores, held = tuple(found.scores.tolist()), tuple(found.coverage.tolist())
-        return Matched(tuple(found.ids.tolist()), scores, held, spread=found.spread)
+        return FULLTEXT.match(self.tx, self.scope, query, limit)
 
     def by_vector(self, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         near = self.index.nearest(query.numbers, limit)
@@ -141,7 +139,7 @@ def _recall(name: str, shelves: list[Shelf], embed: Embed, grade: Calibration) -
     found: dict[str, list[list[float]]] = {method: [] for method in METHODS}
     engine = create_engine("sqlite://")
     with engine.connect() as tx:
-        WORDS.create(tx)
+        FULLTEXT.create(tx)
         first = 1
         for shelf in shelves:
             searched = _Searched.of(tx, shelf, first, embed)

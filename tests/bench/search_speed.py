@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, create_engine
 
-from reflexio.storage.search.scope import Scope
-from reflexio.storage.search.vectors import VectorIndex
-from reflexio.storage.search.words import Row, Words
+from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
+from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.vectors.index import VectorIndex
 from tests.bench.retrieval_sets import DATA, lines
 
 DIMENSIONS, USERS, BATCH = 384, 1_000, 20_000
 ASKED = 100
-WORDS = Words("bench")
+FULLTEXT = FulltextIndex("bench")
 
 
 def measure(rows: int) -> dict[str, float]:
@@ -84,15 +84,15 @@ def _words(rows: int, folder: Path) -> Iterator[tuple[str, float]]:
         tx.exec_driver_sql("PRAGMA journal_mode = WAL")
         tx.exec_driver_sql("PRAGMA synchronous = NORMAL")
         tx.exec_driver_sql("PRAGMA mmap_size = 4000000000")
-        WORDS.create(tx)
+        FULLTEXT.create(tx)
         begun = perf_counter()
         _store_texts(tx, rows, texts)
         yield "words: store (s)", perf_counter() - begun
         everyone = Scope.of("bench", "row")
-        yield "words: everyone, p50 (ms)", _p50(lambda n: WORDS.match(tx, everyone, queries[n], 20))
+        yield "words: everyone, p50 (ms)", _p50(lambda n: FULLTEXT.match(tx, everyone, queries[n], 20))
         yield (
             "words: one user, p50 (ms)",
-            _p50(lambda n: WORDS.match(tx, Scope.of("bench", "row", f"u{n}"), queries[n], 20)),
+            _p50(lambda n: FULLTEXT.match(tx, Scope.of("bench", "row", f"u{n}"), queries[n], 20)),
         )
     engine.dispose()
 
@@ -100,7 +100,7 @@ def _words(rows: int, folder: Path) -> Iterator[tuple[str, float]]:
 def _store_texts(tx: Connection, rows: int, texts: Iterator[str]) -> None:
     for first in range(0, rows, BATCH):
         batch = range(first, min(rows, first + BATCH))
-        WORDS.put(tx, [Row(row, Scope.of("bench", "row", f"u{row % USERS}"), next(texts)) for row in batch])
+        FULLTEXT.put(tx, [FulltextRow(row, Scope.of("bench", "row", f"u{row % USERS}"), next(texts)) for row in batch])
         tx.commit()
 
 

@@ -17,9 +17,9 @@ from reflexio import AsyncReflexioClient
 from reflexio.models.learning import Kind, Learning
 from reflexio.server.process import running_server
 from reflexio.storage.schema import unembedded, vectors
-from reflexio.storage.search.shelves import Shelves
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
-from reflexio.storage.tx import SqlTx
+from reflexio.storage.transaction import SqlTx
+from reflexio.storage.vectors.cache import VectorCache
 from tests.bench.report import Figure, milliseconds
 from tests.bench.retrieval_sets import DATA, lines
 
@@ -64,7 +64,7 @@ async def _fill(database: SqliteDatabase, rows: int) -> None:
 
 
 def _store(connection: Any, many: list[Learning], made: Any) -> None:
-    ids = SqlTx(connection, ORG, Shelves()).learnings.add(many)
+    ids = SqlTx(connection, ORG, VectorCache()).learnings.add(many)
     connection.execute(delete(unembedded))
     rows = [
         {

@@ -1,55 +1,49 @@
-"""Bringing a database to today's schema, step by step, and never touching one that is newer."""
+"""Brings a database to the current schema, step by step. A database with a newer schema is never touched."""
 
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, inspect, text
 
 from reflexio.errors import StorageCorrupt, StorageNewer, StorageUnfinished
-from reflexio.storage.schema import WITH_WORDS, metadata
-from reflexio.storage.search.words import Words
+from reflexio.storage.fulltext.index import FulltextIndex
+from reflexio.storage.schema import FULLTEXT_ENTITIES, metadata
 
 REVISIONS = ("0001",)
-"""All schema versions, oldest first; the last one is today's. A test compares them with the migration files."""
+"""All schema versions, oldest first; the last one is current. A test compares them with the migration files."""
 
 
 def migrate(connection: Connection, path: str) -> None:
-    found = _revision(connection, path)
-    if found == REVISIONS[-1]:
-        _look_through(connection, path)
-        return
-    if found is None and connection.dialect.name == "sqlite":
-        _make(connection)
-        return
-    if found is not None and found not in REVISIONS:
-        raise StorageNewer(path=path, found=found, known=REVISIONS[-1])
-    _upgrade(connection)
-
-
-def _revision(connection: Connection, path: str) -> str | None:
-    tables = inspect(connection).get_table_names()
+    tables, revision = inspect(connection).get_table_names(), None
     if "alembic_version" in tables:
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
-    if tables:
+        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    elif tables:
         raise StorageCorrupt(path=path)
-    return None
+    if revision == REVISIONS[-1]:
+        _check_columns(connection, path)
+    elif revision is None and connection.dialect.name == "sqlite":
+        _create(connection)
+    elif revision is not None and revision not in REVISIONS:
+        raise StorageNewer(path=path, found=revision, known=REVISIONS[-1])
+    else:
+        _upgrade(connection)
 
 
-def _look_through(connection: Connection, path: str) -> None:
-    """Before the first release the first schema changed in its place: its number alone does not say enough."""
+def _check_columns(connection: Connection, path: str) -> None:
+    """The first schema changed before its first release, so its number alone does not say which columns exist."""
     if connection.dialect.name != "sqlite":
         return
     query = "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'"
-    found = {(table, column) for table, column in connection.exec_driver_sql(query)}
-    wanted = {(table.name, column.name) for table in metadata.tables.values() for column in table.columns}
-    if missing := sorted(wanted - found):
+    present = {(table, column) for table, column in connection.exec_driver_sql(query)}
+    required = {(table.name, column.name) for table in metadata.tables.values() for column in table.columns}
+    if missing := sorted(required - present):
         raise StorageUnfinished(path=path, missing=".".join(missing[0]))
 
 
-def _make(connection: Connection) -> None:
-    """A new database as all migrations together would make it, without what they cost. A test compares the two."""
+def _create(connection: Connection) -> None:
+    """Creates what all migrations together would create, in less time. A test compares the two."""
     metadata.create_all(connection)
-    for entity in WITH_WORDS:
-        Words(entity).create(connection)
+    for entity in FULLTEXT_ENTITIES:
+        FulltextIndex(entity).create(connection)
     versions = Table(
         "alembic_version",
         MetaData(),
@@ -61,7 +55,7 @@ def _make(connection: Connection) -> None:
 
 
 def _upgrade(connection: Connection, to: str = REVISIONS[-1]) -> None:
-    # Alembic costs a third of a second to import, and most starts have nothing to migrate.
+    # Alembic takes a third of a second to import, and most starts have nothing to migrate.
     from alembic import command
     from alembic.config import Config
 

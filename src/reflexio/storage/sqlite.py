@@ -1,103 +1,106 @@
 """SQLite: one file, one writer thread, several readers.
 
-WAL lets readers go on while the writer commits; synchronous=FULL makes a commit survive a power cut.
+WAL lets readers go on while the writer commits; synchronous=FULL makes a commit survive a power cut. All writes that
+wait are made in one transaction and become durable in one commit. Each write runs inside its own savepoint, so a write
+that fails undoes nothing of the others.
 """
 
 import asyncio
 import os
-from collections.abc import Callable
+import queue
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from reflexio.errors import StorageReadOnly
+from reflexio.errors import StorageCorrupt, StorageFull, StorageReadOnly, StorageUnavailable
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
-from reflexio.storage.documents import configured, forget_receipts
-from reflexio.storage.faults import explained
-from reflexio.storage.hot import driver
-from reflexio.storage.jobs import SqlJournal
-from reflexio.storage.keys import SqlKeys
+from reflexio.storage.compiled import driver_connection
 from reflexio.storage.migrate import migrate
-from reflexio.storage.pools import pools_with_news
-from reflexio.storage.search.shelves import Shelves
-from reflexio.storage.tx import SqlTx
-from reflexio.storage.users import backlog
-from reflexio.storage.vectors import SqlVectors
-from reflexio.storage.writer import Writer
+from reflexio.storage.tables.documents import SqlKeys, configured_organisations, forget_receipts
+from reflexio.storage.tables.embeddings import SqlVectors
+from reflexio.storage.tables.interactions import waiting_users
+from reflexio.storage.tables.journal import SqlJournal
+from reflexio.storage.tables.pools import changed_pools
+from reflexio.storage.transaction import SqlTx
+from reflexio.storage.vectors.cache import VectorCache
 
 T = TypeVar("T")
 READERS = 4
+LARGEST_GROUP = 256
+"""Writes in one commit, so that no caller waits for too many others."""
 WAL = "journal_mode=WAL"
-PRAGMAS = (
-    "synchronous=FULL",
-    "foreign_keys=ON",
-    "busy_timeout=10000",
-    "cache_size=-32000",
-    "temp_store=MEMORY",
+PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000", "cache_size=-32000", "temp_store=MEMORY")
+
+# SQLite gives its reasons only in words.
+REASONS: tuple[tuple[str, type[StorageUnavailable]], ...] = (
+    ("disk is full", StorageFull),
+    ("not a database", StorageCorrupt),
+    ("malformed", StorageCorrupt),
+    ("readonly database", StorageReadOnly),
+    ("unable to open", StorageReadOnly),
+    ("permission denied", StorageReadOnly),
 )
+DRIVER_ERRORS = (DBAPIError, sqlite3.Error)
+"""As SQLAlchemy raises them, and as they come from a statement that is handed straight to the driver."""
 
 
-def _engine(path: Path, begin: str, *, size: int = 1, pragmas: tuple[str, ...] = (WAL, *PRAGMAS)) -> Engine:
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        poolclass=QueuePool,
-        pool_size=size,
-        max_overflow=0,
-        connect_args={"check_same_thread": False, "isolation_level": None},
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: Any) -> None:
-        # The driver must not begin or commit on its own: transactions are ours.
-        connection.isolation_level = None
-        for pragma in pragmas:
-            connection.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(engine, "begin")
-    def start(connection: Connection) -> None:
-        driver(connection).execute(begin)
-
-    return engine
-
-
-class SqliteStore:
-    def __init__(self, database: "SqliteDatabase", org_id: str) -> None:
-        self._database = database
-        self.org_id = org_id
-
-    async def read(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id, self._database.shelves)))
-
-    async def write(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._database.shelves)))
+def open_sqlite(path: Path) -> "SqliteDatabase":
+    """Opens or creates the database and brings it to the current schema."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            # Conversations and keys are private: no other user of the machine may read them.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StorageReadOnly(str(error), path=str(path)) from error
+    _check_permissions(path)
+    with _storage_errors(str(path)):
+        # Migrates before WAL, which changes the file: the database of another program stays as it is.
+        migrating = _create_engine(path, "BEGIN IMMEDIATE", pragmas=PRAGMAS)
+        try:
+            with migrating.begin() as connection:
+                migrate(connection, str(path))
+        finally:
+            migrating.dispose()
+        writing = _create_engine(path, "BEGIN IMMEDIATE")
+        # Connects once, alone: readers and writer must not race for the change to WAL.
+        writing.connect().close()
+    return SqliteDatabase(path, writing, _create_engine(path, "BEGIN", size=READERS))
 
 
 class SqliteDatabase:
-    """Every organisation in one file. Made by `open_sqlite`."""
+    """Every organisation in one file. Opened by `open_sqlite`."""
 
     type = "sqlite"
 
     def __init__(self, path: Path, writing: Engine, reading: Engine) -> None:
         self.label = str(path)
-        self.shelves = Shelves()
+        self._vectors = VectorCache()
         self._writing = writing
         self._reading = reading
-        self._writer = Writer(writing, self.label)
+        self._writer = SqliteWriter(writing, self.label)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
         self.journal = SqlJournal(self)
 
-    def of(self, org_id: str) -> SqliteStore:
-        return SqliteStore(self, org_id)
+    def of(self, org_id: str) -> "SqliteStore":
+        return SqliteStore(self, org_id, self._vectors)
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._look, fn)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
 
-    def _look(self, fn: Callable[[Connection], T]) -> T:
-        with explained(self.label), self._reading.connect() as connection:
-            # All that is read is of one moment, also where a statement is handed straight to the driver.
+    def _read(self, fn: Callable[[Connection], T]) -> T:
+        with _storage_errors(self.label), self._reading.connect() as connection:
+            # All reads see one moment, also those that are handed straight to the driver.
             connection.begin()
             return fn(connection)
 
@@ -118,18 +121,18 @@ class SqliteDatabase:
         return await self.write(lambda connection: fn(SqlVectors(connection)))
 
     async def warm(self, model: str) -> None:
-        for shelf in await self.read(lambda connection: self.shelves.stored(connection, model)):
-            while not await self.read(shelf.catch_up):
+        for vectors in await self.read(lambda connection: self._vectors.stored(connection, model)):
+            while not await self.read(vectors.catch_up):
                 pass
 
     async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        return await self.read(lambda connection: backlog(connection, limit, after))
+        return await self.read(lambda connection: waiting_users(connection, limit, after))
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
-        return await self.read(lambda connection: pools_with_news(connection, limit, after))
+        return await self.read(lambda connection: changed_pools(connection, limit, after))
 
     async def configured(self) -> list[str]:
-        return await self.read(configured)
+        return await self.read(configured_organisations)
 
     async def forget_receipts(self, before: int) -> int:
         return await self.write(lambda connection: forget_receipts(connection, before))
@@ -144,28 +147,176 @@ class SqliteDatabase:
         self._writing.dispose()
 
 
-def open_sqlite(path: Path) -> SqliteDatabase:
-    """Opens or makes the database, brought to today's schema."""
+class SqliteStore:
+    """The rows of one organisation."""
+
+    def __init__(self, database: SqliteDatabase, org_id: str, vectors: VectorCache) -> None:
+        self._database = database
+        self._vectors = vectors
+        self.org_id = org_id
+
+    async def read(self, fn: Callable[[Tx], T]) -> T:
+        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+
+    async def write(self, fn: Callable[[Tx], T]) -> T:
+        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+
+
+@dataclass(frozen=True)
+class WaitingWrite:
+    """What to write, and the future of the caller that waits for it."""
+
+    fn: Callable[[Connection], Any]
+    future: "asyncio.Future[Any]"
+
+
+WriteResult = tuple[WaitingWrite, Any, BaseException | None]
+
+
+class SqliteWriter:
+    """The one thread that writes."""
+
+    def __init__(self, engine: Engine, path: str) -> None:
+        self._engine = engine
+        self._path = path
+        self._waiting: queue.SimpleQueue[WaitingWrite | None] = queue.SimpleQueue()
+        self._connection: Connection | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="reflexio-writer", daemon=True)
+        self._thread.start()
+
+    def write(self, fn: Callable[[Connection], Any]) -> "asyncio.Future[Any]":
+        """Queues a write. A caller that cancels the future before the write begins prevents it."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._closed:
+                raise StorageUnavailable("The database is closed.")
+            self._waiting.put(WaitingWrite(fn, future))
+        return future
+
+    def close(self) -> None:
+        """Makes all writes that are queued, then stops."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._waiting.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while group := self._next_group():
+                self._commit([write for write in group if not write.future.cancelled()])
+        finally:
+            self._drop_connection()
+
+    def _next_group(self) -> list[WaitingWrite]:
+        """All writes that wait, or none once the writer is closed and all are made."""
+        group: list[WaitingWrite] = []
+        write = self._waiting.get()
+        while write is not None:
+            group.append(write)
+            if len(group) == LARGEST_GROUP or self._waiting.empty():
+                return group
+            write = self._waiting.get()
+        if group:
+            self._waiting.put(None)
+        return group
+
+    def _commit(self, group: list[WaitingWrite]) -> None:
+        results: list[WriteResult] = []
+        try:
+            # One connection for all commits: taking it from the pool and returning it costs as much as a write.
+            connection = self._connection = self._connection or self._engine.connect()
+            with connection.begin():
+                driver = driver_connection(connection)
+                for write in group:
+                    try:
+                        results.append((write, _run_in_savepoint(connection, driver, write.fn), None))
+                    except BaseException as error:
+                        if not driver.in_transaction:
+                            raise
+                        results.append((write, None, self._storage_error(error)))
+        except BaseException as error:  # noqa: BLE001  this thread writes for all callers and must go on
+            # The whole transaction is lost. No caller was answered yet, so all of them get the error.
+            results = [(write, None, self._storage_error(error)) for write in group]
+            self._drop_connection()
+        _answer(results)
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*DRIVER_ERRORS):
+                connection.close()
+
+    def _storage_error(self, error: BaseException) -> BaseException:
+        return _explain(error, self._path) if isinstance(error, DRIVER_ERRORS) else error
+
+
+def _run_in_savepoint(connection: Connection, driver: Any, fn: Callable[[Connection], Any]) -> Any:
+    # Straight to the driver: these three statements run around every write.
+    driver.execute("SAVEPOINT one_write")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            # Conversations are private, and so are keys: nobody else on the machine reads them.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise StorageReadOnly(str(error), path=str(path)) from error
-    _must_be_writable(path)
-    with explained(str(path)):
-        _bring_up_to_date(path)
-        writing = _engine(path, "BEGIN IMMEDIATE")
-        # Connects once, alone: readers and writer must not race for the change to WAL.
-        writing.connect().close()
-    return SqliteDatabase(path, writing, _engine(path, "BEGIN", size=READERS))
+        result = fn(connection)
+    except BaseException:
+        # A full or broken disk may have undone the whole transaction already.
+        if driver.in_transaction:
+            driver.execute("ROLLBACK TO one_write")
+            driver.execute("RELEASE one_write")
+        raise
+    driver.execute("RELEASE one_write")
+    return result
 
 
-def _must_be_writable(path: Path) -> None:
-    """SQLite opens a file that it may only read without a word, and says so when something is to be written.
+def _answer(results: Sequence[WriteResult]) -> None:
+    """Answers all callers of one event loop in one call: waking a loop costs more than most writes."""
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[WriteResult]] = defaultdict(list)
+    for result in results:
+        by_loop[result[0].future.get_loop()].append(result)
+    for loop, loop_results in by_loop.items():
+        with suppress(RuntimeError):  # the loop is closed: no caller waits there
+            loop.call_soon_threadsafe(_set_results, loop_results)
 
-    Asked, not tried: to close a file that SQLite has open in this process would take its locks away.
+
+def _set_results(results: Sequence[WriteResult]) -> None:
+    for write, value, error in results:
+        if write.future.cancelled():
+            continue
+        if error is None:
+            write.future.set_result(value)
+        else:
+            write.future.set_exception(error)
+
+
+def _create_engine(path: Path, begin: str, *, size: int = 1, pragmas: tuple[str, ...] = (WAL, *PRAGMAS)) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        poolclass=QueuePool,
+        pool_size=size,
+        max_overflow=0,
+        connect_args={"check_same_thread": False, "isolation_level": None},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        # The driver must not begin or commit transactions: this module does.
+        connection.isolation_level = None
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def start(connection: Connection) -> None:
+        driver_connection(connection).execute(begin)
+
+    return engine
+
+
+def _check_permissions(path: Path) -> None:
+    """Raises StorageReadOnly now: SQLite opens a read-only file without complaint and fails at the first write.
+
+    Asks for the permission instead of opening the file: closing a file that SQLite has open in this process would
+    release SQLite's locks.
     """
     effective = os.access in os.supports_effective_ids
     for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
@@ -173,11 +324,18 @@ def _must_be_writable(path: Path) -> None:
             raise StorageReadOnly(path=str(file))
 
 
-def _bring_up_to_date(path: Path) -> None:
-    """Before WAL, which changes the file: one that is not ours stays as it is."""
-    engine = _engine(path, "BEGIN IMMEDIATE", pragmas=PRAGMAS)
+@contextmanager
+def _storage_errors(path: str) -> Iterator[None]:
+    """Raises errors of the driver as errors that name a remedy."""
     try:
-        with engine.begin() as connection:
-            migrate(connection, str(path))
-    finally:
-        engine.dispose()
+        yield
+    except DRIVER_ERRORS as error:
+        raise _explain(error, path) from error
+
+
+def _explain(error: BaseException, path: str) -> StorageUnavailable:
+    message = str(error.orig if isinstance(error, DBAPIError) else error)
+    for reason, kind in REASONS:
+        if reason in message.lower():
+            return kind(path=path)
+    return StorageUnavailable(message)

@@ -24,7 +24,7 @@ def test_a_new_database_is_what_migrating_an_empty_one_makes(tmp_path: Path) -> 
         said = {(kind, name, table, *sorted(re.split(r"[\s,()]+", sql or ""))) for kind, name, table, sql in rows}
         return said | {tuple(row) for row in versions}
 
-    assert tables(tmp_path / "new.db", migrate._make) == tables(tmp_path / "migrated.db", migrate._upgrade)
+    assert tables(tmp_path / "new.db", migrate._create) == tables(tmp_path / "migrated.db", migrate._upgrade)
 
 
 FROZEN = {"0001": "1d6dc7eb799d465c"}

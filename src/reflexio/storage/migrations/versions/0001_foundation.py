@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from reflexio.storage.fulltext.index import FulltextIndex
 from reflexio.storage.schema import Json
-from reflexio.storage.search.words import Words
 
 revision = "0001"
 down_revision = None
@@ -334,7 +334,7 @@ def upgrade() -> None:
     _optimisations()
     if op.get_bind().dialect.name == "sqlite":
         for entity in ("learning", "interaction"):
-            Words(entity).create(op.get_bind())
+            FulltextIndex(entity).create(op.get_bind())
 
 
 def _optimisations() -> None:

@@ -1,0 +1,93 @@
+"""What the statements of several tables share: rows of one organisation, pages, upserts, long lists of ids."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import BindParameter, ColumnElement, Connection, Delete, Select, Table, Update, func, select, tuple_
+
+from reflexio.models.paging import Listing, Page, Position
+from reflexio.ports.storage import TimeRange
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
+
+T = TypeVar("T")
+
+
+class OrganisationRows:
+    """Reads and writes the rows of one organisation in one transaction."""
+
+    def __init__(self, connection: Connection, org_id: str) -> None:
+        self._connection = connection
+        self._org = org_id
+
+    def _one(self, query: Select[Any], read: Callable[[Any], T]) -> T | None:
+        row = self._connection.execute(query).one_or_none()
+        return None if row is None else read(row)
+
+    def _rows(self, query: Select[Any], read: Callable[[Any], T]) -> list[T]:
+        return [read(row) for row in self._connection.execute(query)]
+
+    def _scalars(self, query: Select[Any]) -> list[Any]:
+        return list(self._connection.execute(query).scalars())
+
+    def _count(self, table: Table, *where: ColumnElement[bool]) -> int:
+        return int(self._connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one())
+
+    def _change(self, statement: Update | Delete) -> int:
+        """Runs a statement and returns how many rows it changed."""
+        return self._connection.execute(statement).rowcount
+
+    def _page(self, query: Select[Any], table: Table, page: Page, read: Callable[[Any], T]) -> Listing[T]:
+        """One page, newest first, of a query that selects `id` and `created_at` among others."""
+        if page.after is not None:
+            query = query.where(tuple_(table.c.created_at, table.c.id) < tuple_(page.after.at, page.after.id))
+        newest = query.order_by(table.c.created_at.desc(), table.c.id.desc()).limit(page.limit + 1)
+        rows = self._connection.execute(newest).all()
+        shown = rows[: page.limit]
+        end = Position(shown[-1].created_at, shown[-1].id) if len(rows) > page.limit else None
+        return Listing([read(row) for row in shown], end)
+
+
+def in_time_range(column: Any, within: TimeRange) -> list[ColumnElement[bool]]:
+    start = [] if within.start is None else [column >= within.start]
+    return start if within.end is None else [*start, column <= within.end]
+
+
+def equal(table: Table, values: Any, names: Iterable[str]) -> list[ColumnElement[bool]]:
+    """Compares the columns `names` with the attributes of the same names in `values`, unless these are None."""
+    return [table.c[name] == value for name in names if (value := getattr(values, name)) is not None]
+
+
+def attributes(value: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def in_batches(ids: Sequence[T], size: int = 8_192) -> Iterator[Sequence[T]]:
+    """Ids in batches that one statement can take: a stock SQLite binds 32,766 values, PostgreSQL 65,535."""
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def owned_by(column: ColumnElement[str], org_id: str | BindParameter[str]) -> ColumnElement[bool]:
+    """The organisation of rows that are looked up by their ids.
+
+    SQLite prefers an index of all rows of an organisation to looking up a few ids. The function call hides the column
+    from that index.
+    """
+    return func.coalesce(column, "") == org_id
+
+
+def insert_for(dialect: str) -> "Callable[[Table], Insert]":
+    """The dialect's INSERT, which knows conflicts. Only the dialect in use is imported, to keep the start fast."""
+    insert: Callable[[Table], Insert] = import_module(f"sqlalchemy.dialects.{dialect}").insert
+    return insert
+
+
+def upsert(connection: Connection, table: Table, row: dict[str, Any]) -> None:
+    """Stores `row` under its primary key; an existing row takes all its values."""
+    primary = [column.name for column in table.primary_key]
+    statement = insert_for(connection.dialect.name)(table)
+    changed = {name: statement.excluded[name] for name in row if name not in primary}
+    connection.execute(statement.on_conflict_do_update(index_elements=primary, set_=changed), row)

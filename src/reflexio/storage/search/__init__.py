@@ -1,1 +1,0 @@
-"""Finding rows by words and by vectors; all that differs between databases lives here."""

@@ -1,0 +1,137 @@
+"""The stored vectors of all rows, and the backlog of rows that have none yet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, insert, select, update
+
+from reflexio.models.learning import Kind, Learning
+from reflexio.ports.storage import Unembedded
+from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
+from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.queries import attributes, in_batches
+from reflexio.storage.schema import interactions, learnings, unembedded, vectors
+
+TURN = "interaction"
+TURN_INDEX = FulltextIndex(TURN)
+LEARNING_LANE, TURN_LANE = 0, 1
+QUEUE_COLUMNS = ["org_id", "kind", "row_id", "lane"]
+SPEAKER_ROLES = {"", "user", "agent", "assistant", "system", "human", "customer", "ai", "bot", "tool"}
+
+
+def is_unembedded(kind: ColumnElement[str] | str, row_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether a row waits for its vector."""
+    return exists().where(unembedded.c.kind == kind, unembedded.c.row_id == row_id)
+
+
+def queue_learnings(connection: Connection, org_id: str, kind: str, ids: Sequence[int]) -> None:
+    rows = [{"org_id": org_id, "kind": kind, "row_id": row_id, "lane": LEARNING_LANE} for row_id in ids]
+    connection.execute(insert(unembedded), rows)
+
+
+def forget_vectors(connection: Connection, kind: str, ids: Sequence[int]) -> None:
+    """Removes vectors. Each leaves a new row without a vector, which tells every copy to drop it."""
+    for batch in in_batches(ids, 1_000):
+        connection.execute(delete(unembedded).where(unembedded.c.kind == kind, unembedded.c.row_id.in_(batch)))
+        removed = _is_vector_of(kind, batch)
+        rows = connection.execute(select(vectors.c.org_id, vectors.c.row_id, vectors.c.model).where(removed)).all()
+        connection.execute(delete(vectors).where(removed))
+        if rows:
+            connection.execute(insert(vectors), [{**row._mapping, "kind": kind, "vector": None} for row in rows])
+
+
+def _is_vector_of(kind: str, ids: Sequence[int]) -> ColumnElement[bool]:
+    return and_(vectors.c.kind == kind, vectors.c.row_id.in_(ids))
+
+
+def _turn_text(row: Any) -> str:
+    """What a turn is found by: its content, and the speaker when the role is a name."""
+    is_named = row.content and row.role.strip().lower() not in SPEAKER_ROLES
+    return f"{row.role}: {row.content}" if is_named else row.content
+
+
+class SqlVectors:
+    """Stored vectors and their backlog, of all organisations."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def index_turns(self, limit: int) -> int:
+        column = interactions.c
+        query = select(column.id, column.org_id, column.user_id, column.role, column.content)
+        rows = self._connection.execute(query.where(~column.is_indexed).order_by(column.id).limit(limit)).all()
+        turns = [row for row in rows if row.content.strip()]
+        if turns:
+            texts = [FulltextRow(row.id, Scope.of(row.org_id, TURN, row.user_id), _turn_text(row)) for row in turns]
+            TURN_INDEX.put(self._connection, texts)
+            queued = [{"org_id": row.org_id, "kind": TURN, "row_id": row.id, "lane": TURN_LANE} for row in turns]
+            self._connection.execute(insert(unembedded), queued)
+        if rows:
+            indexed = column.id.in_([row.id for row in rows])
+            self._connection.execute(update(interactions).where(indexed).values(is_indexed=True))
+        return len(rows)
+
+    def backlog(self) -> int:
+        return int(self._connection.execute(select(func.count()).select_from(unembedded)).scalar_one())
+
+    def waiting(self, limit: int) -> list[Unembedded]:
+        query = select(unembedded).order_by(unembedded.c.lane, unembedded.c.seq).limit(limit)
+        rows = self._connection.execute(query).all()
+        texts = self._turn_texts([row.row_id for row in rows if row.kind == TURN])
+        texts |= self._learning_texts([row.row_id for row in rows if row.kind != TURN])
+        return [
+            Unembedded(row.seq, row.org_id, row.kind, row.row_id, *texts.get((row.kind, row.row_id), ("", "")))
+            for row in rows
+        ]
+
+    def _turn_texts(self, ids: Sequence[int]) -> dict[tuple[str, int], tuple[str, str]]:
+        column = interactions.c
+        query = select(column.id, column.user_id, column.role, column.content).where(column.id.in_(ids))
+        return {(TURN, row.id): (row.user_id, _turn_text(row)) for row in self._connection.execute(query)}
+
+    def _learning_texts(self, ids: Sequence[int]) -> dict[tuple[str, int], tuple[str, str]]:
+        column = learnings.c
+        query = select(column.id, column.kind, column.user_id, column.trigger, column.content).where(column.id.in_(ids))
+        return {
+            (row.kind, row.id): (row.user_id, Learning(Kind(row.kind), row.content, trigger=row.trigger).text)
+            for row in self._connection.execute(query)
+        }
+
+    def put(self, rows: Sequence[Unembedded], model: str, embedded: Sequence[bytes]) -> None:
+        queued = select(unembedded.c.seq).where(unembedded.c.seq.in_([row.seq for row in rows]))
+        still_queued = set(self._connection.execute(queued).scalars())
+        # A row that was queued twice gets the last of its vectors.
+        new = {
+            (row.kind, row.row_id): (row, vector)
+            for row, vector in zip(rows, embedded, strict=True)
+            if row.seq in still_queued
+        }
+        for kind in {row.kind for row in rows}:
+            ids = [row_id for row_kind, row_id in new if row_kind == kind]
+            self._connection.execute(delete(vectors).where(_is_vector_of(kind, ids)))
+        if new:
+            names = ("org_id", "kind", "row_id", "user_id")
+            stored = [{**attributes(row, names), "model": model, "vector": vector} for row, vector in new.values()]
+            self._connection.execute(insert(vectors), stored)
+        self.skip(rows)
+
+    def skip(self, rows: Sequence[Unembedded]) -> None:
+        self._connection.execute(delete(unembedded).where(unembedded.c.seq.in_([row.seq for row in rows])))
+
+    def postpone(self, rows: Sequence[Unembedded]) -> None:
+        queue = unembedded.c
+        again = select(*(queue[name] for name in QUEUE_COLUMNS)).where(queue.seq.in_([row.seq for row in rows]))
+        self._connection.execute(insert(unembedded).from_select(QUEUE_COLUMNS, again.order_by(queue.seq)))
+        self.skip(rows)
+
+    def queue_all_but(self, model: str) -> int:
+        # Copies are built after this, so that no copy needs to be told about removed rows.
+        self._connection.execute(delete(vectors).where(vectors.c.vector.is_(None)))
+        # A vector that is queued once is not queued again by the next start.
+        queued_before = f"was:{model}"
+        outdated = vectors.c.model.not_in([model, queued_before]) & vectors.c.vector.is_not(None)
+        lane = case((vectors.c.kind == TURN, TURN_LANE), else_=LEARNING_LANE)
+        rows = select(vectors.c.org_id, vectors.c.kind, vectors.c.row_id, lane).where(outdated)
+        queued = self._connection.execute(insert(unembedded).from_select(QUEUE_COLUMNS, rows)).rowcount
+        self._connection.execute(update(vectors).where(outdated).values(model=queued_before))
+        return queued

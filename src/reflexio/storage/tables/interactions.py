@@ -1,0 +1,330 @@
+"""What was published: requests, their turns, and the users whose turns wait to be learned from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from reflexio.errors import Conflict
+from reflexio.models.interaction import Citation, Interaction, InteractionData, Request, RetrievedLearning, ToolUsed
+from reflexio.models.paging import Listing, Page
+from reflexio.models.shape import Sent
+from reflexio.ports.storage import (
+    Backlog,
+    Matched,
+    QueryVector,
+    RequestFilter,
+    TimeRange,
+    TurnFilter,
+    TurnScope,
+    Unlearned,
+    Waiting,
+)
+from reflexio.storage.compiled import CompiledStatement
+from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.queries import (
+    OrganisationRows,
+    attributes,
+    equal,
+    in_batches,
+    in_time_range,
+    insert_for,
+    owned_by,
+)
+from reflexio.storage.schema import interactions, requests, users
+from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
+from reflexio.storage.vectors.cache import VectorCache
+
+REQUEST_FIELDS = list(Request.model_fields)
+REQUEST_COLUMNS = [requests.c[name] for name in REQUEST_FIELDS]
+# The image stays on disk: lists show its URL, and learning reads the image when needed.
+TURN_FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
+TURN_COLUMNS = [interactions.c.id, *(interactions.c[name] for name in TURN_FIELDS)]
+TURN_NAMES = ["interaction_id", *TURN_FIELDS]
+LISTS: dict[str, type[Sent]] = {
+    "tools_used": ToolUsed,
+    "citations": Citation,
+    "retrieved_learnings": RetrievedLearning,
+}
+WAITING_COLUMNS = [users.c[name] for name in Waiting.__dataclass_fields__]
+SAME_REQUEST = (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
+
+ADD_REQUEST = CompiledStatement(lambda _: insert(requests), ["org_id", *REQUEST_FIELDS])
+ADD_TURN = CompiledStatement(lambda _: insert(interactions), [*TURN_FIELDS, "org_id", "image_encoding", "is_learned"])
+
+
+def _mark_unlearned(dialect: str) -> Insert:
+    statement = insert_for(dialect)(users)
+    new = statement.excluded
+    since = case((users.c.unlearned_since > literal_column("0"), users.c.unlearned_since), else_=new.unlearned_since)
+    return statement.on_conflict_do_update(
+        index_elements=["org_id", "user_id"], set_={"unlearned_since": since, "published_at": new.published_at}
+    )
+
+
+MARK_UNLEARNED = CompiledStatement(_mark_unlearned, ["org_id", "user_id", "unlearned_since", "published_at"])
+
+
+def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
+    return {
+        "org_id": org_id,
+        "user_id": request.user_id,
+        "request_id": request.request_id,
+        "created_at": turn.created_at,
+        "role": turn.role,
+        "content": turn.content,
+        "shadow_content": turn.shadow_content,
+        "expert_content": turn.expert_content,
+        "user_action": turn.user_action.value,
+        "user_action_description": turn.user_action_description,
+        "interacted_image_url": turn.interacted_image_url,
+        "image_encoding": turn.image_encoding,
+        "is_learned": request.evaluation_only,
+        **{name: [entry.model_dump() for entry in getattr(turn, name)] or None for name in LISTS},
+    }
+
+
+def _read_turn(row: Any) -> Interaction:
+    values = dict(zip(TURN_NAMES, row, strict=True))
+    for name, model in LISTS.items():
+        if (entries := values.pop(name)) is not None:
+            values[name] = [model.model_construct(**entry) for entry in entries]
+    # Validation takes a third of the time of `model_construct`.
+    return Interaction.model_validate(values)
+
+
+def _read_request(row: Any) -> Request:
+    return Request.model_validate(attributes(row, REQUEST_FIELDS))
+
+
+class SqlRequests(OrganisationRows):
+    def _where(self, where: RequestFilter) -> ColumnElement[bool]:
+        named = equal(requests, where, ("user_id", "request_id", "session_id", "source"))
+        return and_(requests.c.org_id == self._org, *named, *in_time_range(requests.c.created_at, where.within))
+
+    def add(self, request: Request) -> None:
+        try:
+            ADD_REQUEST.run(self._connection, [{"org_id": self._org, **dict(request)}])
+        except IntegrityError:
+            raise Conflict(f"The request id {request.request_id!r} is taken; leave it out to get a new one.") from None
+
+    def get(self, request_id: str) -> Request | None:
+        query = select(*REQUEST_COLUMNS).where(self._where(RequestFilter(request_id=request_id)))
+        return self._one(query, _read_request)
+
+    def page(self, where: RequestFilter, page: Page, *, offset: int = 0) -> Listing[Request]:
+        query = select(requests.c.id, *REQUEST_COLUMNS).where(self._where(where)).offset(offset)
+        return self._page(query, requests, page, _read_request)
+
+    def finish(self, user_id: str, session_id: str) -> bool:
+        last = select(func.max(requests.c.id)).where(self._where(RequestFilter(user_id, session_id=session_id)))
+        is_last = requests.c.org_id == self._org, requests.c.id == last.scalar_subquery()
+        return self._change(update(requests).where(*is_last).values(session_finished=True)) > 0
+
+    def remove(self, where: RequestFilter) -> int:
+        return self._remove(self._where(where))
+
+    def remove_ids(self, request_ids: Sequence[str]) -> int:
+        return self._remove(and_(requests.c.org_id == self._org, requests.c.request_id.in_(request_ids)))
+
+    def _remove(self, which: ColumnElement[bool]) -> int:
+        turns = interactions.c.request_id.in_(select(requests.c.request_id).where(which))
+        _remove_turns(self._connection, interactions.c.org_id == self._org, turns)
+        return self._change(delete(requests).where(which))
+
+    def count(self, user_id: str | None = None) -> int:
+        return self._count(requests, self._where(RequestFilter(user_id)))
+
+
+def _turn_filter(where: TurnFilter) -> list[ColumnElement[bool]]:
+    named = equal(interactions, where, ("user_id", "request_id"))
+    return [*named, *in_time_range(interactions.c.created_at, where.within)]
+
+
+def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
+    ids = list(connection.execute(select(interactions.c.id).where(*which)).scalars())
+    TURN_INDEX.drop(connection, ids)
+    forget_vectors(connection, TURN, ids)
+    connection.execute(delete(interactions).where(*which))
+    return len(ids)
+
+
+class SqlInteractions(OrganisationRows):
+    def __init__(self, connection: Connection, org_id: str, vectors: VectorCache) -> None:
+        super().__init__(connection, org_id)
+        self._vectors = vectors
+
+    def _of_user(self, user_id: str | None) -> list[ColumnElement[bool]]:
+        own = [interactions.c.org_id == self._org]
+        return own if user_id is None else [*own, interactions.c.user_id == user_id]
+
+    def _by_ids(self, columns: Sequence[Any], ids: Sequence[int], *where: ColumnElement[bool]) -> list[Any]:
+        query = select(*columns).where(owned_by(interactions.c.org_id, self._org), *where)
+        batches = (query.where(interactions.c.id.in_(batch)) for batch in in_batches(ids))
+        return [row for some in batches for row in self._connection.execute(some)]
+
+    def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
+        ADD_TURN.run(self._connection, [_turn_row(self._org, request, turn) for turn in turns])
+
+    def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
+        where = *self._of_user(user_id), *in_time_range(interactions.c.created_at, within)
+        return self._page(select(*TURN_COLUMNS).where(*where), interactions, page, _read_turn)
+
+    def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
+        query = select(*TURN_COLUMNS).where(*self._of_user(None), interactions.c.request_id.in_(request_ids))
+        return self._rows(query.order_by(interactions.c.id), _read_turn)
+
+    def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
+        return {row.id: _read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
+
+    def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
+        query = select(*TURN_COLUMNS).where(*self._of_user(user_id), ~interactions.c.is_learned)
+        if request_id is not None:
+            query = query.where(interactions.c.request_id == request_id)
+        return self._with_requests(self._rows(query.order_by(interactions.c.id).limit(limit), _read_turn))
+
+    def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
+        urgent = func.max(case((requests.c.session_finished | requests.c.force_extraction, 1), else_=0))
+        query = (
+            select(interactions.c.user_id, func.count(), urgent)
+            .join_from(interactions, requests, SAME_REQUEST)
+            .where(interactions.c.org_id == self._org, ~interactions.c.is_learned)
+            .group_by(interactions.c.user_id)
+        )
+        batches = (query.where(interactions.c.user_id.in_(batch)) for batch in in_batches(user_ids))
+        rows = (row for some in batches for row in self._connection.execute(some))
+        return {user_id: Backlog(turns, bool(is_urgent)) for user_id, turns, is_urgent in rows}
+
+    def _with_requests(self, turns: Sequence[Interaction]) -> list[Unlearned]:
+        known: dict[str, Request] = {}
+        for batch in in_batches(sorted({turn.request_id for turn in turns})):
+            query = select(*REQUEST_COLUMNS).where(requests.c.org_id == self._org, requests.c.request_id.in_(batch))
+            for row in self._connection.execute(query):
+                known[row.request_id] = Request.model_construct(**row._mapping)
+        return [Unlearned(turn, known[turn.request_id]) for turn in turns if turn.request_id in known]
+
+    def _in_scope(self, where: TurnScope, user_id: str | None) -> list[ColumnElement[bool]]:
+        return [
+            *self._of_user(user_id),
+            *in_time_range(interactions.c.created_at, where.within),
+            ~requests.c.evaluation_only,
+            SAME_REQUEST,
+            *equal(requests, where, ("agent_version", "source")),
+        ]
+
+    def users(self, where: TurnScope) -> list[str]:
+        query = select(interactions.c.user_id).distinct().where(*self._in_scope(where, where.user_id))
+        return self._scalars(query.order_by(interactions.c.user_id))
+
+    def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
+        query = select(*TURN_COLUMNS).where(*self._in_scope(where, user_id)).order_by(interactions.c.id.desc())
+        return self._with_requests(self._rows(query.limit(last), _read_turn)[::-1])
+
+    def fresh(self, ids: Sequence[int]) -> set[int]:
+        return {row.id for row in self._by_ids([interactions.c.id], ids, ~interactions.c.is_learned)}
+
+    def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
+        query = select(*TURN_COLUMNS).where(*self._of_user(user_id), interactions.c.id < turn_id)
+        return self._rows(query.order_by(interactions.c.id.desc()).limit(limit), _read_turn)[::-1]
+
+    def mark_learned(self, ids: Sequence[int]) -> int:
+        own = owned_by(interactions.c.org_id, self._org), interactions.c.id.in_(ids) & ~interactions.c.is_learned
+        return self._change(update(interactions).where(*own).values(is_learned=True))
+
+    def count_unlearned(self, request_id: str) -> int:
+        where = *self._of_user(None), interactions.c.request_id == request_id, ~interactions.c.is_learned
+        return self._count(interactions, *where)
+
+    def remove(self, user_id: str, interaction_id: int) -> int:
+        return _remove_turns(self._connection, *self._of_user(user_id), interactions.c.id == interaction_id)
+
+    def remove_all(self, user_id: str | None = None) -> int:
+        return _remove_turns(self._connection, *self._of_user(user_id))
+
+    def count(self, user_id: str | None = None) -> int:
+        return self._count(interactions, *self._of_user(user_id))
+
+    def count_unembedded(self, user_id: str) -> int:
+        waiting = ~interactions.c.is_indexed | is_unembedded(TURN, interactions.c.id)
+        return self._count(interactions, *self._of_user(user_id), waiting)
+
+    def newest(self, where: TurnFilter, limit: int) -> list[int]:
+        column = interactions.c
+        query = select(column.id).where(*self._of_user(None), *_turn_filter(where))
+        return self._scalars(query.order_by(column.created_at.desc(), column.id.desc()).limit(limit))
+
+    def _passing(self, where: TurnFilter, ids: Sequence[int]) -> set[int]:
+        candidates = ids if where.ids is None else list(set(where.ids).intersection(ids))
+        return {row.id for row in self._by_ids([interactions.c.id], candidates, *_turn_filter(where))}
+
+    def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched:
+        scope = Scope.of(self._org, TURN, where.user_id)
+        return TURN_INDEX.match(
+            self._connection, scope, query, limit, lambda ids: self._passing(where, ids), lambda: where.ids
+        )
+
+    def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        vectors = self._vectors.of(self._org, TURN, query.model)
+        stored = TURN_INDEX.count(self._connection, Scope.of(self._org, TURN, where.user_id))
+        return vectors.nearest(
+            query.numbers,
+            limit,
+            also,
+            lambda ids: self._passing(where, ids),
+            complete=vectors.catch_up(self._connection),
+            stored=stored if where.ids is None else min(stored, len(where.ids)),
+            user=where.user_id,
+            within=where.ids,
+        )
+
+
+def waiting_users(connection: Connection, limit: int, after: Waiting | None) -> list[Waiting]:
+    """Users of all organisations with turns to learn from, longest waiting first."""
+    order = users.c.unlearned_since, users.c.org_id, users.c.user_id
+    query = select(*WAITING_COLUMNS).where(users.c.unlearned_since > 0).order_by(*order).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.org_id, after.user_id))
+    return [Waiting(*row) for row in connection.execute(query)]
+
+
+class SqlUsers(OrganisationRows):
+    def mark_unlearned(self, user_id: str, now: int) -> None:
+        row = {"org_id": self._org, "user_id": user_id, "unlearned_since": now, "published_at": now}
+        MARK_UNLEARNED.run(self._connection, [row])
+
+    def waiting(self, user_id: str) -> Waiting | None:
+        return self._one(select(*WAITING_COLUMNS).where(self._is_user(user_id)), lambda row: Waiting(*row))
+
+    def settle(self, user_id: str) -> None:
+        turns = interactions.c.org_id == self._org, interactions.c.user_id == user_id, ~interactions.c.is_learned
+        since = case((exists().where(*turns), users.c.unlearned_since), else_=0)
+        change = update(users).where(self._is_user(user_id))
+        self._change(change.values(unlearned_since=since, attempts=0, retry_at=0, last_error=""))
+
+    def postpone(self, user_id: str, retry_at: int, error: str) -> None:
+        change = update(users).where(self._is_user(user_id))
+        self._change(change.values(attempts=users.c.attempts + 1, retry_at=retry_at, last_error=error))
+
+    def wake(self) -> int:
+        return self._change(update(users).where(users.c.org_id == self._org, users.c.retry_at > 0).values(retry_at=0))
+
+    def remove(self, user_id: str) -> int:
+        return self._change(delete(users).where(self._is_user(user_id)))
+
+    def _is_user(self, user_id: str) -> ColumnElement[bool]:
+        return and_(users.c.org_id == self._org, users.c.user_id == user_id)

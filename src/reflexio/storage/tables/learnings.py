@@ -1,0 +1,267 @@
+"""Learnings (profiles, user playbooks, agent playbooks), their lineage, and the windows that were learned from."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from reflexio.errors import Conflict
+from reflexio.models.learning import Kind, Learning
+from reflexio.models.paging import Listing, Page
+from reflexio.models.status import PlaybookStatus, Status
+from reflexio.ports.storage import LearnedWindow, LearningFilter, LineageEvent, Matched, QueryVector, Tally
+from reflexio.storage.compiled import CompiledQuery
+from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
+from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by
+from reflexio.storage.schema import learnings, lineage, windows
+from reflexio.storage.tables.embeddings import forget_vectors, is_unembedded, queue_learnings
+from reflexio.storage.tables.filters import count_query, filter_condition, filter_values, ids_query, passing_query
+from reflexio.storage.vectors.cache import VectorCache
+
+FULLTEXT = FulltextIndex("learning")
+LISTED_AT_MOST = 5_000
+"""The largest number of rows that pass a filter that is read as a list of ids."""
+COLUMNS = list(learnings.c)
+CONVERTED = ("kind", "id", "key", "tags", "status", "review")
+NAMES = [str(column.name) for column in COLUMNS]
+COPIED = [name for name in Learning.__dataclass_fields__ if name not in CONVERTED]
+LINEAGE_FIELDS = ("learning_id", "op", "actor", "reason", "from_status", "to_status")
+WINDOW_FIELDS = list(LearnedWindow.__dataclass_fields__)
+WINDOW_COLUMNS = [windows.c[name] for name in WINDOW_FIELDS]
+LEARNINGS_BY_ID = CompiledQuery(
+    select(*COLUMNS).where(
+        owned_by(learnings.c.org_id, bindparam("org")), learnings.c.id.in_(bindparam("ids", expanding=True))
+    )
+)
+
+
+def _row(org_id: str, learning: Learning) -> dict[str, Any]:
+    return {
+        "org_id": org_id,
+        "kind": learning.kind.value,
+        "key": learning.key or None,
+        "tags": "|".join(("", *learning.tags, "")) if learning.tags else "",
+        "status": learning.status.value,
+        "review": learning.review.value if learning.kind is Kind.AGENT_PLAYBOOK else "",
+        **attributes(learning, COPIED),
+    }
+
+
+def _read_learning(row: Sequence[Any]) -> Learning:
+    stored = dict(zip(NAMES, row, strict=True))
+    tags, review = stored["tags"], stored["review"]
+    return Learning(
+        kind=Kind(stored["kind"]),
+        id=stored["id"],
+        key=stored["key"] or "",
+        tags=tuple(tags.strip("|").split("|")) if tags else (),
+        status=Status(stored["status"]),
+        review=PlaybookStatus(review) if review else PlaybookStatus.PENDING,
+        **{name: stored[name] for name in COPIED},
+    )
+
+
+class SqlLearnings(OrganisationRows):
+    def __init__(self, connection: Connection, org_id: str, vectors: VectorCache) -> None:
+        super().__init__(connection, org_id)
+        self._vectors = vectors
+        # Answers about filters, kept until this transaction changes a row: both halves of a search ask the same.
+        self._passing_ids: dict[LearningFilter, frozenset[int] | None] = {}
+        self._passes_all: dict[LearningFilter, bool] = {}
+
+    def _forget_filters(self) -> None:
+        self._passing_ids.clear()
+        self._passes_all.clear()
+
+    def _where(self, where: LearningFilter) -> ColumnElement[bool]:
+        return filter_condition(filter_values(where, self._org))
+
+    def add(self, new: Sequence[Learning]) -> list[int]:
+        self._forget_filters()
+        rows = [_row(self._org, learning) for learning in new]
+        try:
+            # Undone as a whole when a key is taken: only then do the stored keys tell which one it was.
+            with self._connection.begin_nested():
+                # One statement for many rows, which are numbered in their order. One statement for each row inside a
+                # savepoint makes SQLite walk through its whole journal each time: seconds for a thousand rows.
+                ids = sorted(self._connection.execute(insert(learnings).returning(learnings.c.id), rows).scalars())
+        except IntegrityError:
+            taken = self._taken_key([learning.key for learning in new])
+            raise Conflict(f"A profile with the id {taken!r} exists; leave the id out to get a new one.") from None
+        self._index(ids, new)
+        return ids
+
+    def _taken_key(self, keys: list[str]) -> str:
+        query = select(learnings.c.key).where(learnings.c.org_id == self._org, learnings.c.key.in_(keys))
+        stored = self._connection.execute(query).scalars().first()
+        return str(stored or next(key for key in keys if keys.count(key) > 1))
+
+    def _index(self, ids: Sequence[int], rows: Sequence[Learning]) -> None:
+        texts = [
+            FulltextRow(row_id, Scope.of(self._org, learning.kind, learning.user_id), learning.text)
+            for row_id, learning in zip(ids, rows, strict=True)
+        ]
+        FULLTEXT.put(self._connection, texts)
+        queue_learnings(self._connection, self._org, rows[0].kind.value, ids)
+
+    def get(self, where: LearningFilter) -> Learning | None:
+        return self._one(select(*COLUMNS).where(self._where(where)).limit(1), _read_learning)
+
+    def many(self, ids: Sequence[int]) -> dict[int, Learning]:
+        values = ({"org": self._org, "ids": list(batch)} for batch in in_batches(ids))
+        rows = (row for some in values for row in LEARNINGS_BY_ID.rows(self._connection, some))
+        return {row[0]: _read_learning(row) for row in rows}
+
+    def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
+        return self._page(select(*COLUMNS).where(self._where(where)), learnings, page, _read_learning)
+
+    def replace(self, learning: Learning) -> None:
+        self._forget_filters()
+        own = and_(learnings.c.org_id == self._org, learnings.c.id == learning.id)
+        query = select(learnings.c.trigger, learnings.c.content, learnings.c.user_id).where(own)
+        before = self._connection.execute(query).one()
+        self._change(update(learnings).where(own).values(**_row(self._org, learning)))
+        if tuple(before) != (learning.trigger, learning.content, learning.user_id):
+            # The vector of the old text would find this row by that text.
+            forget_vectors(self._connection, learning.kind.value, [learning.id])
+            self._index([learning.id], [learning])
+
+    def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
+        self._forget_filters()
+        moved = self._where(replace(where, statuses=tuple(moves), or_in_review=False))
+        rows = self._connection.execute(select(learnings.c.id, learnings.c.status).where(moved)).all()
+        after = case({before.value: to.value for before, to in moves.items()}, value=learnings.c.status)
+        self._change(update(learnings).where(moved).values(status=after))
+        return {row.id: Status(row.status) for row in rows}
+
+    def remove(self, where: LearningFilter) -> int:
+        self._forget_filters()
+        ids = self._scalars(select(learnings.c.id).where(self._where(where)))
+        FULLTEXT.drop(self._connection, ids)
+        forget_vectors(self._connection, where.kind.value, ids)
+        self._change(delete(learnings).where(self._where(where)))
+        return len(ids)
+
+    def count(self, where: LearningFilter) -> int:
+        return self._count(learnings, self._where(where))
+
+    def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
+        return FULLTEXT.match(
+            self._connection,
+            Scope.of(self._org, where.kind, where.user_id),
+            query,
+            limit,
+            lambda ids: self._passing(where, ids),
+            lambda: None if self._all_pass(where) else self._listed(where),
+            is_narrow=where.is_narrow or where.reviews is not None,
+        )
+
+    def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
+        vectors = self._vectors.of(self._org, where.kind.value, query.model)
+        is_listed = where.is_narrow or (where.user_id is not None and not self._all_pass(where))
+        within = self._listed(where) if is_listed else None
+        return vectors.nearest(
+            query.numbers,
+            limit,
+            also,
+            lambda ids: self._passing(where, ids),
+            complete=vectors.catch_up(self._connection),
+            stored=self._indexed(where) if within is None else len(within),
+            user=where.user_id if within is None else None,
+            within=within,
+        )
+
+    def _passing(self, where: LearningFilter, ids: Sequence[int]) -> Collection[int]:
+        if where.user_id is not None:
+            if self._all_pass(where):
+                return ids
+            if (passing := self._few_passing(where)) is not None:
+                return passing.intersection(ids)
+        values = filter_values(where, self._org, by_id=True)
+        query = passing_query(tuple(values))
+        batches = (query.rows(self._connection, {**values, "among": list(batch)}) for batch in in_batches(ids))
+        return {row_id for rows in batches for (row_id,) in rows}
+
+    def _indexed(self, where: LearningFilter) -> int:
+        """How many rows the search can find, before filtering."""
+        return FULLTEXT.count(self._connection, Scope.of(self._org, where.kind, where.user_id))
+
+    def _all_pass(self, where: LearningFilter) -> bool:
+        """Whether every row of a user passes. Counting is cheaper than listing, and usually enough."""
+        if where.user_id is None or where.is_narrow:
+            return False
+        if where not in self._passes_all:
+            values = filter_values(where, self._org)
+            ((count,),) = count_query(tuple(values)).rows(self._connection, values)
+            self._passes_all[where] = count == self._indexed(where)
+        return self._passes_all[where]
+
+    def _few_passing(self, where: LearningFilter) -> frozenset[int] | None:
+        """The rows that pass, or None when they are so many that asking about candidates is cheaper."""
+        if where not in self._passing_ids:
+            values = filter_values(where, self._org)
+            rows = ids_query(tuple(values)).rows(self._connection, {**values, "most": LISTED_AT_MOST + 1})
+            few = len(rows) <= LISTED_AT_MOST
+            self._passing_ids[where] = frozenset(row_id for (row_id,) in rows) if few else None
+        return self._passing_ids[where]
+
+    def _listed(self, where: LearningFilter) -> list[int] | None:
+        passing = self._few_passing(where)
+        return None if passing is None else sorted(passing)
+
+    def note(self, *events: LineageEvent) -> None:
+        rows = [
+            {
+                "org_id": self._org,
+                "kind": event.kind.value,
+                "details": event.details or None,
+                "created_at": event.at,
+                **attributes(event, LINEAGE_FIELDS),
+            }
+            for event in events
+        ]
+        if rows:
+            self._connection.execute(insert(lineage), rows)
+
+    def lineage(self, learning_id: int) -> list[LineageEvent]:
+        query = select(lineage).where(lineage.c.org_id == self._org, lineage.c.learning_id == learning_id)
+        return [
+            LineageEvent(
+                kind=Kind(row.kind), at=row.created_at, details=row.details or {}, **attributes(row, LINEAGE_FIELDS)
+            )
+            for row in self._connection.execute(query.order_by(lineage.c.id))
+        ]
+
+    def tally(self, user_id: str, now: int) -> Tally:
+        profile = LearningFilter(Kind.PROFILE, user_id=user_id, alive_at=now)
+        playbook = replace(profile, kind=Kind.USER_PLAYBOOK)
+        times = select(func.min(learnings.c.modified_at), func.max(learnings.c.modified_at))
+        oldest, newest = self._connection.execute(times.where(self._where(profile))).one()
+        own = learnings.c.org_id == self._org, learnings.c.user_id == user_id
+        unembedded = self._count(learnings, *own, is_unembedded(learnings.c.kind, learnings.c.id))
+        return Tally(self.count(profile), self.count(playbook), oldest or 0, newest or 0, unembedded)
+
+
+def _read_window(row: Any) -> LearnedWindow:
+    return LearnedWindow(**{**row._mapping, "turn_ids": tuple(row.turn_ids)})
+
+
+class SqlWindows(OrganisationRows):
+    def get(self, key: str) -> LearnedWindow | None:
+        query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.key == key)
+        return self._one(query, _read_window)
+
+    def add(self, window: LearnedWindow) -> None:
+        row = {**attributes(window, WINDOW_FIELDS), "turn_ids": list(window.turn_ids)}
+        self._connection.execute(insert(windows), {"org_id": self._org, **row})
+
+    def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
+        query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.user_id == user_id)
+        newest_first = self._rows(query.order_by(windows.c.created_at.desc()), _read_window)
+        return [window for window in newest_first if not set(turn_ids).isdisjoint(window.turn_ids)]
+
+    def forget(self, user_id: str) -> None:
+        self._change(delete(windows).where(windows.c.org_id == self._org, windows.c.user_id == user_id))

@@ -1,0 +1,34 @@
+"""One transaction of one organisation: all the tables that it may touch."""
+
+from functools import cached_property
+
+from sqlalchemy import Connection
+
+from reflexio.storage.tables.documents import SqlConfigs, SqlReceipts, SqlSpending, SqlStalls
+from reflexio.storage.tables.interactions import SqlInteractions, SqlRequests, SqlUsers
+from reflexio.storage.tables.learnings import SqlLearnings, SqlWindows
+from reflexio.storage.tables.operations import SqlOperations
+from reflexio.storage.tables.optimisations import SqlOptimisations
+from reflexio.storage.tables.pools import SqlPools
+from reflexio.storage.vectors.cache import VectorCache
+
+
+class SqlTx:
+    def __init__(self, connection: Connection, org_id: str, vectors: VectorCache) -> None:
+        self._connection = connection
+        self._org = org_id
+        self._vectors = vectors
+
+    # Made when they are first used: most transactions touch two or three of them.
+    requests = cached_property(lambda tx: SqlRequests(tx._connection, tx._org))
+    interactions = cached_property(lambda tx: SqlInteractions(tx._connection, tx._org, tx._vectors))
+    users = cached_property(lambda tx: SqlUsers(tx._connection, tx._org))
+    learnings = cached_property(lambda tx: SqlLearnings(tx._connection, tx._org, tx._vectors))
+    windows = cached_property(lambda tx: SqlWindows(tx._connection, tx._org))
+    pools = cached_property(lambda tx: SqlPools(tx._connection, tx._org))
+    receipts = cached_property(lambda tx: SqlReceipts(tx._connection, tx._org))
+    configs = cached_property(lambda tx: SqlConfigs(tx._connection, tx._org))
+    stalls = cached_property(lambda tx: SqlStalls(tx._connection, tx._org))
+    operations = cached_property(lambda tx: SqlOperations(tx._connection, tx._org))
+    spending = cached_property(lambda tx: SqlSpending(tx._connection, tx._org))
+    optimisations = cached_property(lambda tx: SqlOptimisations(tx._connection, tx._org))
