@@ -13,8 +13,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexio.language.contradiction import contradicts
 from reflexio.learning.cluster import Vectors, centroids, group, join
-from reflexio.learning.opposition import opposed
 from reflexio.ports.storage import Cluster, Member, Pool
 
 GROWTH = 1.5
@@ -56,7 +56,7 @@ def grouped(
 
 
 def against(one: Member, other: Member) -> bool:
-    return opposed(one.content, other.content)
+    return contradicts(one.content, other.content)
 
 
 def _named(members: Sequence[Member], labels: Sequence[int], last: int) -> tuple[dict[int, int], int]:

@@ -5,7 +5,7 @@ from difflib import unified_diff
 
 import numpy as np
 
-from reflexio.learning.opposition import opposed
+from reflexio.language.contradiction import contradicts
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import page
 from reflexio.models.playbook import AgentPlaybook
@@ -85,7 +85,7 @@ def _against(tx: Tx, model: str, playbook: Learning) -> Sequence[Learning]:
     hits = search(ArmsOf(tx, where), question).hits
     rows = tx.learnings.many([hit.id for hit in hits])
     near = [rows[hit.id] for hit in hits if hit.id in rows]
-    return [each for each in near if opposed(each.content, playbook.content)][:SHOWN]
+    return [each for each in near if contradicts(each.content, playbook.content)][:SHOWN]
 
 
 def _centre(tx: Tx, model: str, playbook: Learning) -> QueryVector | None:

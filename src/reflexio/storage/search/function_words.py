@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexio.storage.search.stems import stem
+from reflexio.language.stemmer import stem
 
 # Measured on sixteen sets: anything from a tenth to two fifths beats both none and all of it on most.
 SHARE = 0.2

@@ -14,8 +14,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexio.language.stemmer import stem
 from reflexio.storage.search.function_words import FUNCTION_WORDS
-from reflexio.storage.search.stems import stem
 
 ROW_END = "-------\n"  # as wide as a token with its blank, and no token
 _READ = 4_000  # letters of a query that are read at its beginning and at its end

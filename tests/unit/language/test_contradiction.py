@@ -1,6 +1,6 @@
 import pytest
 
-from reflexio.learning.opposition import opposed
+from reflexio.language.contradiction import contradicts
 
 CONTRADICTIONS = [
     ("Always ask for the order number.", "Never ask for the order number."),
@@ -54,16 +54,16 @@ NO_CONTRADICTIONS = [
 
 @pytest.mark.parametrize(("one", "other"), CONTRADICTIONS)
 def test_advice_that_cannot_both_be_followed_is_opposed(one: str, other: str) -> None:
-    assert opposed(one, other)
-    assert opposed(other, one)
+    assert contradicts(one, other)
+    assert contradicts(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), NO_CONTRADICTIONS)
 def test_advice_that_can_both_be_followed_is_not(one: str, other: str) -> None:
-    assert not opposed(one, other)
-    assert not opposed(other, one)
+    assert not contradicts(one, other)
+    assert not contradicts(other, one)
 
 
 @pytest.mark.parametrize("text", [each for pair in CONTRADICTIONS + NO_CONTRADICTIONS for each in pair])
 def test_nothing_is_opposed_to_itself(text: str) -> None:
-    assert not opposed(text, text)
+    assert not contradicts(text, text)
