@@ -1,6 +1,6 @@
 """Which playbooks are about one matter: by their vectors, at a cosine that is chosen from the corpus.
 
-One vector a playbook. Whether two contradict each other is told by words (`learning.opposition`), because vectors
+One vector a playbook. Whether two contradict each other is told by words (`language.contradiction`), because vectors
 hardly tell yes from no.
 """
 
