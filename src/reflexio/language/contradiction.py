@@ -35,9 +35,8 @@ LONGEST_VALUE = 3  # words
 
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
 _CLAUSE = re.compile(
-    r",?\s+\b(?:but|however|whereas|and then|then)\b,?\s+"
-    r"|(?:,|\s+and)\s+(?=(?:never|do not|don't|avoid|always|instead)\b)"
-    r"|:\s+",
+    r",?\s+\b(?:but|however|whereas|and then|then)\b,?\s+|(?:,|\s+and)\s+(?=(?:never|do not|don't|avoid|always|"
+    r"instead)\b)|:\s+",
     re.I,
 )
 _CONDITION = re.compile(

@@ -16,14 +16,13 @@ FEWEST_WORDS = 3  # "I'm vegetarian" counts as three
 
 _LEAD_IN = phrase(
     r"^((and|but|so|well|also|plus|oh|yes|yeah|no|hi|hello|hey|hmm|ok(ay)?|sure|thanks|actually|honestly|personally|"
-    r"besides|anyway|however|remember|please (note|remember)|note|fyi|btw|by the way|just so you know|you know|"
-    r"as you know|you should know|i (think|guess|mean|must say|should mention|have to (say|admit)|admit|"
-    r"realized|forgot to mention)|i('ve)? (already )?(told|said) you( that)?|like i said|as i (said|mentioned)|"
-    r"to be honest|in general|generally|usually|normally|typically|lately|these days|since then|"
-    r"on (another|a different|a related|a side) (note|topic)|most of the time|most \w+s|"
-    r"speaking of [^,]{1,60}|for (context|me|the record)|when [^,]{1,60}|as for [^,]{1,40}|"
-    r"although|though|because|since|as|while|whereas|like how|just like how|much like how|how|that|"
-    r"in my (free|spare) time|as an? [^,]{1,60}|as someone [^,]{1,120})\b[\s,:–-]*)+",
+    r"besides|anyway|however|remember|please (note|remember)|note|fyi|btw|by the way|just so you know|you know|as you "
+    r"know|you should know|i (think|guess|mean|must say|should mention|have to (say|admit)|admit|realized|forgot to "
+    r"mention)|i('ve)? (already )?(told|said) you( that)?|like i said|as i (said|mentioned)|to be honest|in general|"
+    r"generally|usually|normally|typically|lately|these days|since then|on (another|a different|a related|a side) "
+    r"(note|topic)|most of the time|most \w+s|speaking of [^,]{1,60}|for (context|me|the record)|when [^,]{1,60}|as "
+    r"for [^,]{1,40}|although|though|because|since|as|while|whereas|like how|just like how|much like how|how|that|in "
+    r"my (free|spare) time|as an? [^,]{1,60}|as someone [^,]{1,120})\b[\s,:–-]*)+",
 )
 # A new clause begins where the speaker speaks of themselves again, or changes the subject.
 _BREAK = phrase(
@@ -55,24 +54,15 @@ _ROLE_END = (
     r"geek)s?"
 )
 
-
-def _cue(about: str, weight: float, *beginnings: str) -> tuple[str, float, re.Pattern[str]]:
-    return about, weight, phrase("(?:" + "|".join(beginnings) + r")((?<=\s)|(?=[\s,.;:!]|$))")
-
-
-_CUES = (
-    _cue(
-        "health",
-        1.0,
+_BEGINNINGS = {
+    ("health", 1.0): (
         rf"{_BE}{_ADV}((very|severely|deathly|highly) )?(allergic|intolerant|sensitive) to",
         r"I (have|suffer from) (an? )?(\w+ ){0,2}(allerg(y|ies)|intolerance|diabetes|asthma|epilepsy|"
         r"migraines?|arthritis|adhd|dyslexia|celiac|coeliac|sensitive skin|condition|disability|phobia|insomnia|"
         r"anxiety|high blood pressure|bad (back|knees?))",
         rf"I {_ADV}{_NOT} (eat|drink|tolerate|digest)",
     ),
-    _cue(
-        "dislike",
-        1.0,
+    ("dislike", 1.0): (
         rf"I {_ADV}(tend to )?({_ADV})(hate|dislike|loathe|detest|despise|avoid|abhor|shun)",
         rf"I (tend|try|like|prefer) to {_ADV}(avoid|skip|steer clear|stay away|shy away|dislike)",
         r"I (\w+ly )?(prefer|tend) (not to|avoiding|staying away)",
@@ -95,9 +85,7 @@ _CUES = (
         r"(I )?(can't stand|not a (big |huge )?fan of|not (really )?into)",
         r"I'?d?\s*(would )?rather not",
     ),
-    _cue(
-        "preference",
-        0.9,
+    ("preference", 0.9): (
         rf"I {_ADV}(prefer|favou?r|adore|gravitate towards?|lean towards?|swear by|insist on)",
         rf"I('m| am) {_ADV}((a|an|more of an?) )((big|huge|great|total) )?(fan of|lover of|\w+ person)",
         rf"I {_ADV}learn {_ADV}(best|better)",
@@ -109,26 +97,20 @@ _CUES = (
         r"I (always )?make sure to (use|bring|buy|choose|eat|avoid|pick)",
         r"my ((all[\s-]time|absolute|personal) )?(favou?rite|preferred|go-to) [^,.;!?]{2,60}? (is|are)",
     ),
-    _cue(
-        "liking",
-        0.55,
+    ("liking", 0.55): (
         rf"I (?!would|'d){_ADV}(love|like|enjoy|value) (?!that\b|the (idea|sound|suggestion)|your\b|it\b|this\b|"
         r"those\b|these\b|the\b|their\b|his\b|her\b|to\s*([.!,]|$)|to (know|hear|see|learn|get|book|ask)\b|how\b)",
         rf"{_BE}{_ADV}(into|passionate about|obsessed with|fond of|keen on)",
         r"I('ve| have) (always )(loved|liked|enjoyed|preferred|hated|avoided|wanted|been (fascinated|into|drawn))",
     ),
-    _cue(
-        "constraint",
-        0.8,
+    ("constraint", 0.8): (
         rf"I {_ADV}(can't|cannot|can) only(?! (imagine|hope|guess|say))",
         r"I only have (?!one (more )?question|a (question|minute|second)|questions?)",
         r"my (\w+ )?(budget|deadline|limit|diet|allerg\w+|religion|doctor) (\w+ )?(is|are|does|doesn't|requires?|says?|"
         r"ends|forbids|prohibits)",
         rf"{_BE}(on a (\w+ ){{0,2}}(diet|budget)|trying to (quit|cut (back|down)|avoid|lose|stop))",
     ),
-    _cue(
-        "identity",
-        0.6,
+    ("identity", 0.6): (
         rf"{_BE}{_ADV}{_TRAIT}",
         rf"{_BE}(\w+ly )?(an?|the) (?!bit\b|little\b|lot\b|fan\b|few\b|huge\b|big\b)([\w-]+ ){{0,4}}?[\w-]*{_ROLE_END}",
         rf"{_BE}(originally )?(from|based in|living in|located in) (?=(?-i:[A-Z]))",
@@ -143,22 +125,22 @@ _CUES = (
         r"boyfriend|boss|team|company|pet|baby)( \w+)? (is|are|has|have|works?|lives?|loves?|hates?|can't|prefers?)"
         r"(?! (been|asking|coming|going|getting|doing|(so |really |very )?excited|so (much|happy)|always asking))",
         r"I speak (?=(?-i:[A-Z]))",
-        r"I have (an?|two|three|four|five|\d+) (\w+ ){0,3}(kids?|children|sons?|daughters?|dogs?|cats?|pets?|"
-        r"rabbits?|horses?|birds?|parrots?|toddlers?|teenagers?|siblings?|brothers?|sisters?|grandchildren|cars?|"
-        r"trucks?)",
+        r"I have (an?|two|three|four|five|\d+) (\w+ ){0,3}(kids?|children|sons?|daughters?|dogs?|cats?|pets?|rabbits?|"
+        r"horses?|birds?|parrots?|toddlers?|teenagers?|siblings?|brothers?|sisters?|grandchildren|cars?|trucks?)",
         r"I (drive|own|ride) (an?|my|two|three)\s",
         r"(please )?call me (?=(?-i:[A-Z]))",
     ),
-    _cue(
-        "goal",
-        0.5,
+    ("goal", 0.5): (
         r"my (\w+ ){0,2}(goal|dream|plan|ambition) (is|has)",
-        rf"{_BE}(currently )?(training for|saving (up )?for|learning (?!more\b|about\b|a (lot|ton)\b)|studying (for|"
-        rf"to)|"
-        r"preparing for|working towards?|getting married|moving to|expecting|pregnant)",
+        rf"{_BE}(currently )?(training for|saving (up )?for|learning (?!more\b|about\b|a (lot|ton)\b)|"
+        r"studying (for|to)|preparing for|working towards?|getting married|moving to|expecting|pregnant)",
         r"I('m| am) (planning (on|to (move|visit|travel|retire|buy|start|run|get))|flying|travell?ing|leaving|"
         r"going on (a )?(holiday|vacation|trip|leave))",
     ),
+}
+_CUES = tuple(
+    (about, weight, phrase(rf"(?:{'|'.join(beginnings)})((?<=\s)|(?=[\s,.;:!]|$))"))
+    for (about, weight), beginnings in _BEGINNINGS.items()
 )
 
 _ASIDES = (
@@ -175,12 +157,11 @@ _ASIDES = (
 """Asides that say who is speaking; the group follows "The user is"."""
 
 _AFFECTED = phrase(
-    r"^(?!you|it|that|this|what|which|who|he|she|there|let|please|can|could|would|will|do|does)"
-    r"([^\s,.;!?]+ ){1,8}(makes?|tends? to make|gives?|leaves?) me (feel |feeling )?"
-    r"((very|so|really|too|a bit|quite) )?(sick|ill|nauseous|nausea|dizzy|anxious|anxiety|uncomfortable|disoriented|"
-    r"uneasy|nervous|stressed|headaches?|migraines?|bored|sad|tired|itchy|hives|sleepy|claustrophobic|happy|relaxed|"
-    r"energi[sz]ed)|^(?!it|that|this)([^\s,.;!?]+ ){1,8}(isn't|aren't|is not|are not|just isn't) (really )?"
-    r"(for me|my (thing|style|cup of tea))\b",
+    r"^(?!you|it|that|this|what|which|who|he|she|there|let|please|can|could|would|will|do|does)([^\s,.;!?]+ "
+    r"){1,8}(makes?|tends? to make|gives?|leaves?) me (feel |feeling )?((very|so|really|too|a bit|quite) )?(sick|ill|"
+    r"nauseous|nausea|dizzy|anxious|anxiety|uncomfortable|disoriented|uneasy|nervous|stressed|headaches?|migraines?|"
+    r"bored|sad|tired|itchy|hives|sleepy|claustrophobic|happy|relaxed|energi[sz]ed)|^(?!it|that|this)([^\s,.;!?]+ "
+    r"){1,8}(isn't|aren't|is not|are not|just isn't) (really )?(for me|my (thing|style|cup of tea))\b",
 )
 """What has an effect on the user: "Strong perfumes give me headaches"."""
 
@@ -216,16 +197,14 @@ _FOREIGN = phrase(
 
 _TIMES_NAMED = (
     (Live.ONE_DAY, r"today|tonight|tomorrow|this (morning|afternoon|evening)|right now|at the moment|heute|morgen|"
-    r"hoy|mañana|demain|"
-     r"in (an|a few|two|three|\d+) (hours?|minutes?)"),
+     r"hoy|mañana|demain|in (an|a few|two|three|\d+) (hours?|minutes?)"),
     (Live.ONE_WEEK, r"this (week|weekend)|next (week|weekend|monday|tuesday|wednesday|thursday|friday|saturday|sunday)|"
      r"(on|this) (monday|tuesday|wednesday|thursday|friday|saturday|sunday)|in (a few|two|three|\d) days|nächste woche|"
      r"la semaine prochaine|la próxima semana"),
     (Live.ONE_MONTH, r"this month|next month|in (a (few|couple of)|two|three|\d+) weeks|for a few weeks|temporarily|"
      r"for now|(really|very|so) sick|has the flu|in hospital|upcoming (trip|exam|meeting|event)"),
     (Live.ONE_QUARTER, r"this (quarter|season|semester|term|summer|winter|spring|autumn|fall)|next (quarter|season|"
-    r"semester|term|"
-     r"summer|winter|spring|autumn|fall)|in (a few|two|three|\d) months"),
+     r"semester|term|summer|winter|spring|autumn|fall)|in (a few|two|three|\d) months"),
     (Live.ONE_YEAR, r"this year|next year|by the end of the year|these days|currently|lately"),
 )  # fmt: skip
 _LIFETIMES = tuple((lifetime, phrase(rf"\b({times})\b")) for lifetime, times in _TIMES_NAMED)

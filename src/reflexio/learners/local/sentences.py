@@ -31,12 +31,11 @@ _HANDED_OVER = re.compile(
     re.I,
 )
 _INJECTION = re.compile(
-    r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your)\b"
-    r"[^.\n]{0,40}\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|output|"
-    r"print|add|note))\b|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|"
-    r"learnings?|user profiles?)\b|\bsystem (?:prompt|message|override)\b|\b(?:you are|"
-    r"act as) (?:now )?(?:in )?(?:DAN|developer mode|jailbr\w+)\b|</?(?:system|instructions?|assistant|tool)>|"
-    r"\[/?(?:INST|SYSTEM)\]",
+    r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|"
+    r"your)\b[^.\n]{0,40}\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|"
+    r"output|print|add|note))\b|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|"
+    r"learnings?|user profiles?)\b|\bsystem (?:prompt|message|override)\b|\b(?:you are|act as) (?:now )?(?:in )?(?:DAN|"
+    r"developer mode|jailbr\w+)\b|</?(?:system|instructions?|assistant|tool)>|\[/?(?:INST|SYSTEM)\]",
     re.I,
 )
 _END = re.compile(r"(?:(?<![A-Z\d])[.]|(?<=\d)[.](?=\s+[A-Z])|[!?]+|[.]{2,}|…)[)\"'”’]*(?=\s)|\n+")
@@ -60,36 +59,25 @@ _JOINED = re.compile(
     r"(prefer|avoid|like|love|hate|dislike|enjoy|use|find|don't|eat|drink|work|live|own|have)\b(?! to be\b)"
 )
 _TRAILING = re.compile(r",?\s+(?:though|actually|anyway|tbh|lol|as well)$", re.I)
-_CONTRACTIONS = [
-    (re.compile(r"\bI['’]m\b", re.I), "I am"),
-    (re.compile(r"\bI['’]ve\b", re.I), "I have"),
-    (re.compile(r"\bI['’]ll\b", re.I), "I will"),
-    (re.compile(r"\bI['’]d (?=(?:rather|prefer|like|love|be)\b)", re.I), "I would "),
-    (re.compile(r"\bI['’]d\b", re.I), "I had"),
-    (re.compile(r"’"), "'"),
-]
-_THIRD_PERSON = [
-    (re.compile(r"\bmyself\b", re.I), "themselves"),
-    (re.compile(r"\bmine\b", re.I), "theirs"),
-    (re.compile(r"\bmy\b", re.I), "their"),
-    (re.compile(r"\bme\b"), "them"),
-    (re.compile(r"\bI am\b"), "they are"),
-    (re.compile(r"\bI was\b"), "they were"),
-    (re.compile(r"\bI\b"), "they"),
-    (re.compile(r"\bour(s?)\b", re.I), r"their\1"),
-    (re.compile(r"\bwe\b", re.I), "they"),
-    (re.compile(r"\bus\b"), "them"),
-]
-_TO_THE_AGENT = [
-    (re.compile(r"\bmyself\b", re.I), "the user"),
-    (re.compile(r"\bmine\b", re.I), "the user's"),
-    (re.compile(r"\b(?:my|our)\b", re.I), "the user's"),
-    (re.compile(r"\b(?:me|us)\b"), "the user"),
-    (re.compile(r"\bI am\b"), "the user is"),
-    (re.compile(r"\bI have\b"), "the user has"),
-    (re.compile(r"\bI (?=don't\b)"), "the user "),
-    (re.compile(r"\b(?:I|we)\b"), "the user"),
-]
+
+
+def _substitutions(table: str) -> list[tuple[re.Pattern[str], str]]:
+    pairs = (line.strip().split(" -> ") for line in re.split(r"[;\n]", table.strip()))
+    return [(re.compile(rf"\b{words}\b"), instead) for words, instead in pairs]
+
+
+_CONTRACTIONS = _substitutions(r"""
+    (?i:I'm) -> I am; (?i:I've) -> I have; (?i:I'll) -> I will
+    (?i:I'd(?= (?:rather|prefer|like|love|be)\b)) -> I would; (?i:I'd) -> I had
+""")
+_THIRD_PERSON = _substitutions(r"""
+    (?i:myself) -> themselves; (?i:mine) -> theirs; (?i:my) -> their; me -> them
+    I am -> they are; I was -> they were; I -> they; (?i:our(s?)) -> their\1; (?i:we) -> they; us -> them
+""")
+_TO_THE_AGENT = _substitutions(r"""
+    (?i:myself) -> the user; (?i:mine) -> the user's; (?i:my|our) -> the user's; (?:me|us) -> the user
+    I am -> the user is; I have -> the user has; I(?= don't\b) -> the user; (?:I|we) -> the user
+""")
 
 
 @dataclass(frozen=True)
@@ -185,7 +173,7 @@ def as_instruction(clause: str) -> str:
 
 
 def _without_contractions(clause: str) -> str:
-    return _substitute(re.sub(r"(?<![\w.])i(?=['’ ]|$)", "I", clause), _CONTRACTIONS)
+    return _substitute(re.sub(r"(?<![\w.])i(?=['’ ]|$)", "I", clause).replace("’", "'"), _CONTRACTIONS)
 
 
 def _substitute(text: str, substitutions: Sequence[tuple[re.Pattern[str], str]]) -> str:

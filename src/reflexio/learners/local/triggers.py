@@ -56,7 +56,9 @@ def request_in(turn: Turn) -> Sentence | None:
 
 
 def trigger_of(request: Sentence | None) -> str:
-    """>>> trigger_of(None)
+    """A request as a trigger, in the third person.
+
+    >>> trigger_of(None)
     'The user asks for anything'
     """
     if request is None:
