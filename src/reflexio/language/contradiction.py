@@ -10,7 +10,6 @@ person has one of. The words are English, with the negations of some other langu
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 
 from reflexio.language.words import (
@@ -32,8 +31,10 @@ SAME_MATTER = 0.7  # of the words of two claims, by Dice
 RELATED = 0.5  # cosine below which two statements are about different things
 ALIKE = 0.6  # cosine from which two instructions may differ in a value only, and overlap of words that say the same
 LONGEST_VALUE = 3  # words
+MOST_READ = 10_000  # characters
 
-_SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
+_SPACES = re.compile(r"[^\S\n]+")
+_SENTENCE = re.compile(r"(?<![.!?;\n])[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
 _CLAUSE = re.compile(
     r",?\s+\b(?:but|however|whereas|and then|then)\b,?\s+|(?:,|\s+and)\s+(?=(?:never|do not|don't|avoid|always|"
     r"instead)\b)|:\s+",
@@ -56,7 +57,7 @@ _LINK = re.compile(
     r"|\s(?P<before>before|until|unless)\s|\s(?P<after>after|once)\s",
     re.I,
 )
-_PREFERRED = re.compile(r"\b(?:prefer\w*|favou?r\w*|choose|pick)\s+(?!to\b|not\b)(.*?)\s(?:over|to)\s", re.I)
+_PREFERRED = re.compile(r"\b(?:prefer\w*|favou?r\w*|choose|pick)\s+(?!to\b|not\b)(.{1,200}?)\s(?:over|to)\s", re.I)
 _INSTEAD_FIRST = re.compile(r"^\s*(?:instead of|rather than)\b([^,]*),(.*)$", re.I | re.S)
 _AND = re.compile(r"\s+and\s+", re.I)
 
@@ -159,13 +160,16 @@ def instruction_replacement(newer: str, older: str, similarity: float) -> str:
     if similarity < ALIKE or is_negative(words(newer)) or is_negative(words(older)) or _ADDING.search(newer):
         return ""
     now, before = newer.lower().rstrip(".!").split(), older.lower().rstrip(".!").split()
-    changes = [code for code in SequenceMatcher(None, before, now, autojunk=False).get_opcodes() if code[0] != "equal"]
-    if len(changes) != 1 or changes[0][0] != "replace":
-        return ""
-    _, first, last, start, end = changes[0]
-    if max(last - first, end - start) > LONGEST_VALUE or last - first >= len(before) - 1:
-        return ""
-    return f"{' '.join(before[first:last])!r} became {' '.join(now[start:end])!r}"
+    first = _common_beginning(now, before)
+    last = _common_beginning(now[first:][::-1], before[first:][::-1])
+    value, earlier = now[first : len(now) - last], before[first : len(before) - last]
+    is_value = value and earlier and max(len(value), len(earlier)) <= LONGEST_VALUE and set(value).isdisjoint(earlier)
+    return f"{' '.join(earlier)!r} became {' '.join(value)!r}" if is_value and first + last > 1 else ""
+
+
+def _common_beginning(one: list[str], other: list[str]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _other_value(now: re.Match[str] | None, before: re.Match[str] | None) -> str:
@@ -213,11 +217,11 @@ class _Reading:
 
     @classmethod
     def of(cls, claims: Iterable[_Claim], sequences: Iterable[tuple[Words, Words]]) -> "_Reading":
-        told = tuple(dict.fromkeys(claim for claim in claims if claim.matter))
-        asserted = _NONE.union(*(claim.words for claim in told if not claim.is_negated))
-        negated = _NONE.union(*(claim.words for claim in told if claim.is_negated))
+        stated = tuple(dict.fromkeys(claim for claim in claims if claim.matter))
+        asserted = _NONE.union(*(claim.words for claim in stated if not claim.is_negated))
+        negated = _NONE.union(*(claim.words for claim in stated if claim.is_negated))
         opposites = _NONE.union(*(_OPPOSITE[word] for word in asserted | negated if word in _OPPOSITE))
-        return cls(told, tuple(pair for pair in sequences if all(pair)), asserted, negated, opposites)
+        return cls(stated, tuple(pair for pair in sequences if all(pair)), asserted, negated, opposites)
 
 
 def _are_claims_opposed(this: _Reading, that: _Reading) -> bool:
@@ -258,7 +262,8 @@ def _dice(one: Words, other: Words) -> float:
 
 @lru_cache(maxsize=1 << 15)
 def _read(text: str) -> _Reading:
-    plain = _LEAVING.sub(" avoid ", _HARMLESS.sub(" ", text.replace("’", "'")))
+    spaced = _SPACES.sub(" ", text[:MOST_READ].replace("’", "'"))  # long gaps would be read again and again
+    plain = _LEAVING.sub(" avoid ", _HARMLESS.sub(" ", spaced))
     claims: list[_Claim] = []
     sequences: list[tuple[Words, Words]] = []
     for sentence in _SENTENCE.split(plain):

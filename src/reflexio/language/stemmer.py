@@ -80,10 +80,10 @@ def _y_to_i(word: str) -> str:
 
 
 def _replaced(word: str, ending: re.Pattern[str], endings: dict[str, str], measure: re.Pattern[str]) -> str:
-    found = ending.search(word)
-    if not found or not measure.match(base := word[: found.start()]):
+    match = ending.search(word)
+    if not match or not measure.match(base := word[: match.start()]):
         return word
-    return base + endings[found[0]]
+    return base + endings[match[0]]
 
 
 def _final(word: str) -> str:

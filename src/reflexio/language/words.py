@@ -40,7 +40,7 @@ FUNCTION_WORDS = word_set("""
     make makes making made use uses used using need needs want wants let get got say says said one ones thing things
     anything something user users user's agent customer customers customer's client clients
 """)
-"""Grammar, adverbs of degree, verbs that say no more than "do it", and the two who talk with each other."""
+"""Grammar, adverbs of degree, verbs that say no more than "do it", and the participants of a conversation."""
 _IN_EVERY_REQUEST = word_set("ask asks asked answer more most up out over")
 
 

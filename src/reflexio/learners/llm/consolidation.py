@@ -30,17 +30,17 @@ class ConsolidationQuestion:
 
 def consolidation_question(neighbourhoods: Sequence[Neighbourhood]) -> ConsolidationQuestion:
     """Every stored note is listed once, however many new notes it is near to."""
-    near = [[neighbour.learning for neighbour in each.neighbours[:MOST_NEIGHBOURS]] for each in neighbourhoods]
-    stored = list({learning.id: learning for learnings in near for learning in learnings}.values())
+    close = [[near.learning for near in group.neighbours[:MOST_NEIGHBOURS]] for group in neighbourhoods]
+    stored = list({learning.id: learning for learnings in close for learning in learnings}.values())
     numbers = {learning.id: number for number, learning in enumerate(stored, start=1)}
-    numbered = tuple({numbers[learning.id]: learning for learning in learnings} for learnings in near)
+    near = tuple({numbers[learning.id]: learning for learning in learnings} for learnings in close)
     blocks = [Block(f"stored note {numbers[learning.id]}", _note(learning)) for learning in stored]
-    for number, (neighbourhood, close) in enumerate(zip(neighbourhoods, numbered, strict=True), start=1):
+    for number, (neighbourhood, numbered) in enumerate(zip(neighbourhoods, near, strict=True), start=1):
         candidate = neighbourhood.candidate
         kind = "profile" if candidate.kind is Kind.PROFILE else "playbook"
         title = f"new note {number}, {'a request to forget' if candidate.forget else kind}"
-        blocks.append(Block(f"{title}, near stored {', '.join(map(str, close))}", _note(candidate)))
-    return ConsolidationQuestion(delimit(blocks), numbered)
+        blocks.append(Block(f"{title}, near stored {', '.join(map(str, numbered))}", _note(candidate)))
+    return ConsolidationQuestion(delimit(blocks), near)
 
 
 def _note(learning: Candidate | Learning) -> str:

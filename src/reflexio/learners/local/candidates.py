@@ -34,7 +34,7 @@ def playbook_match(
 
 
 def strongest(matches: Sequence[RuleMatch]) -> list[Candidate]:
-    """At most `MOST_KEPT` candidates, strongest first, each said once; of equals, the first."""
+    """At most `MOST_KEPT` candidates, strongest first, without repetitions; of equals, the first."""
     kept: list[Candidate] = []
     for match in sorted(matches, key=lambda match: -match.weight):
         candidate = match.candidate
@@ -70,7 +70,7 @@ class TypeClassifier:
         types = {kind: learning_types(config, kind) for kind in (Kind.PROFILE, Kind.USER_PLAYBOOK)}
         kept = [candidate for candidate in candidates if types[candidate.kind]]
         ambiguous = [candidate for candidate in kept if len(types[candidate.kind]) > 1]
-        await self._cache({each.label for candidate in ambiguous for each in types[candidate.kind]})
+        await self._cache({choice.label for candidate in ambiguous for choice in types[candidate.kind]})
         texts = list(dict.fromkeys(candidate.text for candidate in ambiguous))
         vectors = dict(zip(texts, await self._embedder.embed(texts), strict=True)) if texts else {}
         return [

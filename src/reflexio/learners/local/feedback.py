@@ -49,8 +49,8 @@ _STEP = phrase(r"((?<=\s)|^)\(?\d{1,2}[.)] ")
 
 def confirmation(turns: Sequence[Turn], place: int) -> RuleMatch | None:
     """A playbook from "that worked", with the answer that did and, if there was one, the answer that had not."""
-    sentences = own_sentences(turns[place])
-    confirmed = next((each for each in sentences if _WORKED.search(each.own) and not _NOT_YET.search(each.own)), None)
+    lines = own_sentences(turns[place])
+    confirmed = next((line for line in lines if _WORKED.search(line.own) and not _NOT_YET.search(line.own)), None)
     answered = _last_answer(turns, place)
     if confirmed is None or answered is None:
         return None
@@ -168,7 +168,8 @@ async def _added_points(turn: Turn, embedder: Embedder) -> list[str]:
         vectors = await embedder.embed([*new, *answered])
         similarity = vectors[: len(new)] @ vectors[len(new) :].T
         # Short answers to one question are alike: a sentence of mostly new words must be very much alike to be known.
-        thresholds = (ALREADY_SAID if _share_of_new(each, known) <= MOSTLY_NEW else SAID_IN_OTHER_WORDS for each in new)
+        shares = (_share_of_new(point, known) for point in new)
+        thresholds = (ALREADY_SAID if share <= MOSTLY_NEW else SAID_IN_OTHER_WORDS for share in shares)
         new = [
             point
             for point, row, threshold in zip(new, similarity, thresholds, strict=True)

@@ -60,13 +60,13 @@ def _additions(base: Learning, members: Sequence[Learning], private: frozenset[s
         part: sum(overlap(content_words(part), content_words(member.content)) >= SAME for member in members)
         for part in parts
     }
-    said = content_words(base.content)
+    known = content_words(base.content)
     added: list[str] = []
     for part in sorted(support, key=lambda part: -support[part]):
         words = content_words(part)
-        if len(added) < MOST_ADDED and len(words) >= 2 and len(words & said) <= NEW * len(words):
+        if len(added) < MOST_ADDED and len(words) >= 2 and len(words & known) <= NEW * len(words):
             added.append(part)
-            said |= words
+            known |= words
     return added
 
 
@@ -117,13 +117,13 @@ def private_details(texts: Iterable[str]) -> frozenset[str]:
 def details(text: str, *, with_names: bool = True) -> set[str]:
     """Addresses, numbers, and capitalised words that do not begin a sentence."""
     text = text[:MOST_READ]
-    found = {address.lower() for address in _ADDRESS.findall(text)}
+    parts = {address.lower() for address in _ADDRESS.findall(text)}
     rest = _ADDRESS.sub(" ", text)
-    found |= {_digits(number) for number in _NUMBER.findall(rest)}
+    parts |= {_digits(number) for number in _NUMBER.findall(rest)}
     for start, end in sentence_spans(rest) if with_names else ():
         first = _WORD.search(rest, start, end)
-        found |= {name.group().lower() for name in _NAME.finditer(rest, first.end() if first else start, end)}
-    return found
+        parts |= {name.group().lower() for name in _NAME.finditer(rest, first.end() if first else start, end)}
+    return parts
 
 
 def _digits(number: str) -> str:
