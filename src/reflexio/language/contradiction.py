@@ -68,6 +68,7 @@ _LIGHT = _LIGHT_VERBS | word_set("""
     enjoys enjoying like likes love der die das den dem ein eine einen el la los las un une le les il lo
 """)
 """Words without weight in a claim: "keep answers short" is about short answers, "likes jazz" about jazz."""
+_SILENT = FUNCTION_WORDS | PREPOSITIONS | REFUSALS | _LIGHT
 _OPPOSITES = """
     more less, more fewer, many few, short long, short detailed, brief detailed, brief long, brief lengthy,
     concise detailed, concise long, concise verbose, brief verbose, short verbose, formal informal, formal casual,
@@ -323,4 +324,4 @@ def _meaning(tokens: list[str]) -> Words:
 
 
 def _is_silent(word: str) -> bool:
-    return word in FUNCTION_WORDS or word in PREPOSITIONS or word in REFUSALS or word in _LIGHT or is_negation(word)
+    return word in _SILENT or is_negation(word)

@@ -42,6 +42,7 @@ FUNCTION_WORDS = word_set("""
 """)
 """Grammar, adverbs of degree, verbs that say no more than "do it", and the participants of a conversation."""
 _IN_EVERY_REQUEST = word_set("ask asks asked answer more most up out over")
+_EMPTY = FUNCTION_WORDS | PREPOSITIONS | _IN_EVERY_REQUEST
 
 
 def words(text: str) -> list[str]:
@@ -56,11 +57,7 @@ def root(word: str) -> str:
 @lru_cache(maxsize=4096)
 def content_words(text: str) -> frozenset[str]:
     """The stems of the words that carry meaning."""
-    return frozenset(
-        root(word)
-        for word in words(text)
-        if not (word in FUNCTION_WORDS or word in PREPOSITIONS or word in _IN_EVERY_REQUEST or is_negation(word))
-    )
+    return frozenset(root(word) for word in words(text) if not (word in _EMPTY or is_negation(word)))
 
 
 def figures(text: str) -> frozenset[str]:

@@ -58,15 +58,15 @@ def confirmation(turns: Sequence[Turn], place: int) -> RuleMatch | None:
     request = request_before(turns, answered)
     if not approach or request is None:
         return None
-    content = "Do what worked: " + " ".join(sentence.text for sentence in approach)
-    evidence = quotes(confirmed, *approach)
-    trigger = trigger_of(request)
-    if failed := _failed_answer(turns, answered):
+    failed = _failed_answer(turns, answered)
+    content = "Do what worked: " + " ".join(line.text for line in approach)
+    rationale = "The user confirmed that it worked."
+    if failed:
         content += f" Not what had failed before: {failed.text}"
         rationale = "The user confirmed that it worked after an earlier answer had failed."
-        return playbook_match(1.1, content, trigger, rationale, evidence, signal="confirmation")
-    rationale = "The user confirmed that it worked."
-    return playbook_match(0.65, content, trigger, rationale, evidence, signal="confirmation")
+    evidence = quotes(confirmed, *approach)
+    weight = 1.1 if failed else 0.65
+    return playbook_match(weight, content, trigger_of(request), rationale, evidence, signal="confirmation")
 
 
 def _last_answer(turns: Sequence[Turn], place: int) -> int | None:
@@ -76,23 +76,17 @@ def _last_answer(turns: Sequence[Turn], place: int) -> int | None:
 
 def _approach(turn: Turn) -> list[Sentence]:
     """What an answer says to do, without courtesies: all of it if it is short, else the sentences with an action."""
-    sentences = [
-        sentence
-        for sentence in own_sentences(turn)
-        if len(sentence.text.split()) > 3 and not _COURTESY_OF_AGENT.search(sentence.own)
-    ]
-    actions = [
-        sentence for sentence in sentences if IMPERATIVE.match(sentence.own) or sentence.own.lower().startswith(_ADVICE)
-    ]
+    lines = [line for line in own_sentences(turn) if len(line.text.split()) > 3]
+    lines = [line for line in lines if not _COURTESY_OF_AGENT.search(line.own)]
+    actions = [line for line in lines if IMPERATIVE.match(line.own) or line.own.lower().startswith(_ADVICE)]
     if not actions:
         return []
-    is_short = sum(len(sentence.text) for sentence in sentences) <= LONGEST_APPROACH
     kept: list[Sentence] = []
     room = LONGEST_APPROACH
-    for sentence in sentences if is_short else actions:
-        if len(sentence.text) <= room:
-            kept.append(sentence)
-            room -= len(sentence.text)
+    for line in lines if sum(len(line.text) for line in lines) <= LONGEST_APPROACH else actions:
+        if len(line.text) <= room:
+            kept.append(line)
+            room -= len(line.text)
     return kept
 
 
