@@ -16,13 +16,14 @@ FEWEST_WORDS = 3  # "I'm vegetarian" counts as three
 
 _LEAD_IN = phrase(
     r"^((and|but|so|well|also|plus|oh|yes|yeah|no|hi|hello|hey|hmm|ok(ay)?|sure|thanks|actually|honestly|personally|"
-    r"besides|anyway|however|remember|please (note|remember)|note|fyi|btw|by the way|just so you know|you know|as you "
-    r"know|you should know|i (think|guess|mean|must say|should mention|have to (say|admit)|admit|realized|forgot to "
-    r"mention)|i('ve)? (already )?(told|said) you( that)?|like i said|as i (said|mentioned)|to be honest|in general|"
-    r"generally|usually|normally|typically|lately|these days|since then|on (another|a different|a related|a side) "
-    r"(note|topic)|most of the time|most \w+s|speaking of [^,]{1,60}|for (context|me|the record)|when [^,]{1,60}|as "
-    r"for [^,]{1,40}|although|though|because|since|as|while|whereas|like how|just like how|much like how|how|that|in "
-    r"my (free|spare) time|as an? [^,]{1,60}|as someone [^,]{1,120})\b[\s,:–-]*)+",
+    r"besides|anyway|however|remember|please (note|remember)|note|fyi|btw|by the way|just so you know|you know|"
+    r"as you know|you should know|i (think|guess|mean|must say|should mention|have to (say|admit)|admit|"
+    r"realized|forgot to mention)|i('ve)? (already )?(told|said) you( that)?|like i said|as i (said|mentioned)|"
+    r"to be honest|in general|generally|usually|normally|typically|lately|these days|since then|"
+    r"on (another|a different|a related|a side) (note|topic)|most of the time|most \w+s|"
+    r"speaking of [^,]{1,60}|for (context|me|the record)|when [^,]{1,60}|as for [^,]{1,40}|"
+    r"although|though|because|since|as|while|whereas|like how|just like how|much like how|how|that|"
+    r"in my (free|spare) time|as an? [^,]{1,60}|as someone [^,]{1,120})\b[\s,:–-]*)+",
 )
 # A new clause begins where the speaker speaks of themselves again, or changes the subject.
 _BREAK = phrase(
@@ -157,11 +158,12 @@ _ASIDES = (
 """Asides that say who is speaking; the group follows "The user is"."""
 
 _AFFECTED = phrase(
-    r"^(?!you|it|that|this|what|which|who|he|she|there|let|please|can|could|would|will|do|does)([^\s,.;!?]+ "
-    r"){1,8}(makes?|tends? to make|gives?|leaves?) me (feel |feeling )?((very|so|really|too|a bit|quite) )?(sick|ill|"
-    r"nauseous|nausea|dizzy|anxious|anxiety|uncomfortable|disoriented|uneasy|nervous|stressed|headaches?|migraines?|"
-    r"bored|sad|tired|itchy|hives|sleepy|claustrophobic|happy|relaxed|energi[sz]ed)|^(?!it|that|this)([^\s,.;!?]+ "
-    r"){1,8}(isn't|aren't|is not|are not|just isn't) (really )?(for me|my (thing|style|cup of tea))\b",
+    r"^(?!you|it|that|this|what|which|who|he|she|there|let|please|can|could|would|will|do|does)"
+    r"([^\s,.;!?]+ ){1,8}(makes?|tends? to make|gives?|leaves?) me (feel |feeling )?"
+    r"((very|so|really|too|a bit|quite) )?(sick|ill|nauseous|nausea|dizzy|anxious|anxiety|uncomfortable|disoriented|"
+    r"uneasy|nervous|stressed|headaches?|migraines?|bored|sad|tired|itchy|hives|sleepy|claustrophobic|happy|relaxed|"
+    r"energi[sz]ed)|^(?!it|that|this)([^\s,.;!?]+ ){1,8}(isn't|aren't|is not|are not|just isn't) (really )?"
+    r"(for me|my (thing|style|cup of tea))\b",
 )
 """What has an effect on the user: "Strong perfumes give me headaches"."""
 

@@ -21,11 +21,12 @@ MOST_NEW_WORDS = 0.34  # share of words that the agent did not use, up to which 
 LONGEST_DIFFERENCE = 900  # characters of an expert's answer
 
 _WORKED = phrase(
-    r"\b((that|this|it|which|the \w+( \w+)?) (finally |really |actually |totally |now |just )?(worked|works now|did "
-    r"(it|the trick)|does the trick|fixed (it|the|that|my)|solved (it|the|that|my))|it (finally |now )?works|(problem|"
-    r"issue) (is )?solved|^found it(?=\s*[.!,]|\s*$)|working now|it's (fixed|working|solved)|that's exactly what i "
-    r"(needed|wanted|meant|was looking for)|(das|jetzt) (hat )?(geklappt|funktioniert|geht es)|(ya )?funcion[aó]|ça "
-    r"marche|ça a marché)(?!\w)(?! (for (a|the|\d)|until|fine before|but|like|out|on me))",
+    r"\b((that|this|it|which|the \w+( \w+)?) (finally |really |actually |totally |now |just )?"
+    r"(worked|works now|did (it|the trick)|does the trick|fixed (it|the|that|my)|solved (it|the|that|my))|"
+    r"it (finally |now )?works|(problem|issue) (is )?solved|^found it(?=\s*[.!,]|\s*$)|working now|"
+    r"it's (fixed|working|solved)|that's exactly what i (needed|wanted|meant|was looking for)|"
+    r"(das|jetzt) (hat )?(geklappt|funktioniert|geht es)|(ya )?funcion[aó]|ça marche|ça a marché)(?!\w)"
+    r"(?! (for (a|the|\d)|until|fine before|but|like|out|on me))",
 )
 """The user says that it worked: an outcome, not a courtesy."""
 _NOT_YET = phrase(r"\b(if|whether|hope|unless|until|doesn't|didn't|not|never|almost|before|used to|how it)\b|\?")

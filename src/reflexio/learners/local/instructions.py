@@ -15,20 +15,22 @@ EVERYTHING = "everything about the user"
 _END_OF_ANSWER = 250  # characters in which an answer asks its question
 
 REJECTING = phrase(
-    r"^((um+|uh|hmm+|oh|but|sorry|hey|well|ok(ay)?)[\s,]+)*(no+(?=\s*[,.!–—-])|nope|no (?=(that|this|it|you|i (said|"
-    r"asked|meant|want))\b)|wrong|incorrect|not (quite|what|like that|right)|(that|this|it)('s| is| was) (\w+ "
-    r"){0,2}?(wrong|incorrect|false|not (right|correct|true|what|it|how|helpful)|outdated|too (long|short|vague|"
-    r"complicated|formal|technical|generic|verbose|much))|(that|this) (isn't|wasn't|is not) (right|correct|true|what|"
-    r"it|how|helpful)|(that|this|it) (still )?(doesn't|didn't|does not|did not|won't) (work|help|compile|run|answer|"
-    r"solve|fix|match)|(that|this|it)('s| is)? still\s|still (not|wrong|the same|no\b|broken|fail)|i (already )?(told|"
-    r"asked) you|i (just )?said\b|as i said|i (already )?asked for|i (meant|didn't (ask|mean|want|say)|never (asked|"
-    r"said|received|got))|you (forgot|missed|misunderstood|ignored|got (it|that|this) wrong|didn't|did not|keep|"
-    r"should(n't| not)? have|were supposed|again\s)|stop \w+ing|actually\s*,? (it|that|the|you|this|no|please|use|i "
-    r"(meant|asked|said|wanted))|nein\b|falsch\b|das (ist (falsch|nicht richtig)|stimmt nicht)|no, eso|eso (no es|está "
-    r"mal)|incorrecto|non\s*,|c'est faux|ce n'est pas|(way |much |far )?too (long|short|vague|complicated|formal|"
-    r"technical|generic|verbose)\b|(it|this) (should|needs to) (?!be (fine|ok|okay|good|great|fun|enough|possible|"
-    r"there|nice|easy|all|it)\b)(be|use|say|include|contain|start|end)\b|[\w-]+( [\w-]+){0,4}, not [\w-]+( "
-    r"[\w-]+){0,4}[.!]*$)",
+    r"^((um+|uh|hmm+|oh|but|sorry|hey|well|ok(ay)?)[\s,]+)*("
+    r"no+(?=\s*[,.!–—-])|nope|no (?=(that|this|it|you|i (said|asked|meant|want))\b)|wrong|incorrect|not (quite|what|"
+    r"like that|right)|(that|this|it)('s| is| was) (\w+ ){0,2}?(wrong|incorrect|false|not (right|correct|true|what|"
+    r"it|how|helpful)|outdated|too (long|short|vague|complicated|formal|technical|generic|verbose|much))|"
+    r"(that|this) (isn't|wasn't|is not) (right|correct|true|what|it|how|helpful)|"
+    r"(that|this|it) (still )?(doesn't|didn't|does not|did not|won't) (work|help|compile|run|answer|solve|fix|match)|"
+    r"(that|this|it)('s| is)? still\s|still (not|wrong|the same|no\b|broken|fail)|"
+    r"i (already )?(told|asked) you|i (just )?said\b|as i said|i (already )?asked for|"
+    r"i (meant|didn't (ask|mean|want|say)|never (asked|said|received|got))|"
+    r"you (forgot|missed|misunderstood|ignored|got (it|that|this) wrong|didn't|did not|keep|should(n't| not)? have|"
+    r"were supposed|again\s)|stop \w+ing|actually\s*,? (it|that|the|you|this|no|please|use|i (meant|asked|said|"
+    r"wanted))|nein\b|falsch\b|das (ist (falsch|nicht richtig)|stimmt nicht)|no, eso|eso (no es|está mal)|incorrecto|"
+    r"non\s*,|c'est faux|ce n'est pas|(way |much |far )?too (long|short|vague|complicated|formal|technical|generic|"
+    r"verbose)\b|"
+    r"(it|this) (should|needs to) (?!be (fine|ok|okay|good|great|fun|enough|possible|there|nice|easy|all|it)\b)"
+    r"(be|use|say|include|contain|start|end)\b|[\w-]+( [\w-]+){0,4}, not [\w-]+( [\w-]+){0,4}[.!]*$)",
 )
 """Begins what a user says after an answer that they do not accept."""
 
@@ -54,7 +56,7 @@ STANDING = phrase(
     r"à partir de maintenant|désormais|dorénavant|à l'avenir)\b[\s,:]*",
 )
 _STANDING_LATER = phrase(
-    r"\b(from now on|from here on|going forward|in (the )?future)\b|[\s,]+(next time|every time|each time)[.!]*$",
+    r"\b(from now on|from here on|going forward|in (the )?future)\b|[\s,]+(next time|every time|each time)[.!]*$"
 )
 """Words at the beginning of an instruction, or later in it, that make it a standing one."""
 
@@ -83,18 +85,21 @@ _NEVER_MIND = (
     r"like|care|mention it|ask|bother|hesitate|feel|seem|really|even|you\b|we\b|they\b|let (me|it)"
 )
 _ENCOURAGING = phrase(
-    r"\b(give up|quit(?! (the|it|this|my|a)\b)|miss a beat|(bring|get|drag) you down|let (any|no)\w* stop|be (scared|"
-    r"afraid|discouraged|so hard|too hard|sad)|get discouraged|lose (hope|faith)|stop (believing|dreaming|trying)|your "
-    r"(dreams?|heart|passion|head up)|believe in yourself|always here|take care|stay (strong|positive|safe)|keep "
-    r"(going|it up|up the)|do it$|have (fun|a good)|good luck|say never|miss out)\b",
+    r"\b(give up|quit(?! (the|it|this|my|a)\b)|miss a beat|(bring|get|drag) you down|let (any|no)\w* stop|"
+    r"be (scared|afraid|discouraged|so hard|too hard|sad)|get discouraged|"
+    r"lose (hope|faith)|stop (believing|dreaming|trying)|your (dreams?|heart|passion|head up)|believe in yourself|"
+    r"always here|take care|stay (strong|positive|safe)|keep (going|it up|up the)|do it$|have (fun|a good)|good luck|"
+    r"say never|miss out)\b",
 )
 """Good wishes that have the form of instructions."""
 ORDER = phrase(
-    rf"^(always (?!been\b|a\s|nice|good|great|the\s|happy|here\b|up\b|down\b|in\b|on\b|\w+ing\b)\w+|never (?!mind|been|"
-    rf"heard|had|seen|tried|thought|knew|again|a\s|saw|got|did|was|were|felt|expected|imagined|too\b|i\b|received)\w+|"
-    rf"(do not|don't) (ever |always )?(?!({_NEVER_MIND})\b)\w+|stop (?!by\b|at\b|there|in\b)\w+ing\b|avoid \w+ing\b|"
-    r"make sure (to|you|that|it|the)\s|refrain from|quit \w+ing\b|immer\s|nie(mals)?\s|nicht\s|kein[e]?\s|(siempre|"
-    r"nunca)\s|no (uses|hagas|pongas|escribas|me)\s|(toujours|jamais)\s|ne \w+ (pas|jamais)\s)",
+    rf"^(always (?!been\b|a\s|nice|good|great|the\s|happy|here\b|up\b|down\b|in\b|on\b|\w+ing\b)\w+|never (?!mind|"
+    rf"been|heard|had|seen|tried|thought|knew|again|a\s|saw|got|did|was|were|felt|expected|imagined|too\b|i\b|"
+    rf"received)\w+|(do not|don't) (ever |always )?(?!({_NEVER_MIND})\b)\w+|stop (?!by\b|at\b|there|in\b)\w+ing\b|"
+    rf"avoid \w+ing\b|"
+    r"make sure (to|you|that|it|the)\s|refrain from|quit \w+ing\b|"
+    r"immer\s|nie(mals)?\s|nicht\s|kein[e]?\s|(siempre|nunca)\s|no (uses|hagas|pongas|escribas|me)\s|(toujours|"
+    r"jamais)\s|ne \w+ (pas|jamais)\s)",
 )
 """Begins a clause that is an instruction without further signs."""
 
@@ -112,8 +117,9 @@ IMPERATIVE = phrase(
 
 _SHOULD = phrase(
     r"^(it|that|this|the [\w\s-]{1,40}?|they|there|prices?|dates?|answers?|replies|[\w-]+s?) (should|must|needs? to|"
-    r"has to|have to|is supposed to|are supposed to|ought to) (?!have been|be (so|really|such)\b)(always |never |not "
-    r")?(be|have|use|go|say|include|contain|come|read|start|end|stay|return|look|only|point|fit|match|\w+)\b",
+    r"has to|have to|is supposed to|are supposed to|ought to) (?!have been|be (so|really|such)\b)(always |never |"
+    r"not )?(be|have|use|go|say|include|"
+    r"contain|come|read|start|end|stay|return|look|only|point|fit|match|\w+)\b",
 )
 """How something should be: "it should be in euros"."""
 _MEANT = phrase(r"^i (meant|asked for|said|(already )?told you) (that )?(?!no\b|so\b)")
