@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
+from typing import Any
 
 from reflexio.learners.llm.schemas import (
     ExtractedForget,
@@ -22,6 +23,7 @@ from reflexio.models.learned import Candidate, Quote, Turn
 from reflexio.models.learning import Kind
 
 Turns = Mapping[int, Turn]
+Entry = ExtractedProfile | ExtractedPlaybook | ExtractedForget
 
 
 @dataclass(frozen=True)
@@ -48,19 +50,12 @@ def extraction_instructions(config: Config, kinds: frozenset[Kind]) -> Extractio
         for profile in profiles
     ]
     playbook_types = [
-        _describe_type(
-            playbook.playbook_name,
-            playbook.playbook_definition_prompt,
-            playbook.context_prompt,
-            playbook.metadata_definition_prompt,
-        )
+        _describe_type(playbook.playbook_name, playbook.playbook_definition_prompt, playbook.context_prompt)
+        + _describe_metadata(playbook.metadata_definition_prompt)
         for playbook in playbooks
     ]
-    parts = [
-        *_describe_agent(config),
-        _section("Profile types", profile_types),
-        _section("Playbook types", playbook_types),
-    ]
+    sections = [_section("Profile types", profile_types), _section("Playbook types", playbook_types)]
+    parts = [*_describe_agent(config), *sections]
     return ExtractionInstructions("\n\n".join(parts), names)
 
 
@@ -76,46 +71,36 @@ def _section(title: str, types: list[str]) -> str:
     return "\n\n".join([f"# {title}", *types]) if types else f"# {title}\nNone are wanted: leave the list empty."
 
 
-def _describe_type(name: str, definition: str, context: str | None, metadata: str | None = None) -> str:
+def _describe_type(name: str, definition: str, context: str | None) -> str:
     text = f"## {name}\n{cleandoc(definition)}"
-    if context:
-        text += f"\n{cleandoc(context)}"
-    asked_metadata = cleandoc(metadata or "")
-    return f"{text}\nmetadata: {asked_metadata}" if asked_metadata else text
+    return f"{text}\n{cleandoc(context)}" if context else text
+
+
+def _describe_metadata(definition: str | None) -> str:
+    text = cleandoc(definition or "")
+    return f"\nmetadata: {text}" if text else ""
 
 
 def candidates(answer: ExtractionAnswer, turns: Turns, names: Mapping[Kind, tuple[str, ...]]) -> list[Candidate | None]:
     """One candidate for each entry; None for an entry without content, or of a type that is not configured."""
-    profiles, playbooks = names[Kind.PROFILE], names[Kind.USER_PLAYBOOK]
-    return [
-        *(_profile(entry, turns, profiles) for entry in answer.profiles),
-        *(_playbook(entry, turns, playbooks) for entry in answer.playbooks),
-        *(_forget(entry, turns, playbooks if entry.kind == "playbook" else profiles) for entry in answer.forget),
-    ]
+    read: list[Candidate | None] = []
+    for profile in answer.profiles:
+        name = _configured_name(profile.type, names[Kind.PROFILE])
+        read.append(_candidate(Kind.PROFILE, name, profile, turns, time_to_live=profile.time_to_live))
+    for playbook in answer.playbooks:
+        name = _configured_name(playbook.type, names[Kind.USER_PLAYBOOK])
+        wording = {"trigger": playbook.trigger, "rationale": playbook.rationale, "metadata": playbook.metadata}
+        read.append(_candidate(Kind.USER_PLAYBOOK, name, playbook, turns, **wording))
+    for request in answer.forget:
+        kind = Kind.USER_PLAYBOOK if request.kind == "playbook" else Kind.PROFILE
+        read.append(_candidate(kind, next(iter(names[kind]), ""), request, turns, forget=True))
+    return read
 
 
-def _profile(entry: ExtractedProfile, turns: Turns, names: tuple[str, ...]) -> Candidate | None:
-    name = _configured_name(entry.type, names)
+def _candidate(kind: Kind, name: str, entry: Entry, turns: Turns, **details: Any) -> Candidate | None:
     if not (name and entry.content):
         return None
-    evidence = _quotes(entry.evidence, turns)
-    return Candidate(Kind.PROFILE, name, entry.content, evidence=evidence, time_to_live=entry.time_to_live)
-
-
-def _playbook(entry: ExtractedPlaybook, turns: Turns, names: tuple[str, ...]) -> Candidate | None:
-    name = _configured_name(entry.type, names)
-    if not (name and entry.content):
-        return None
-    evidence = _quotes(entry.evidence, turns)
-    wording = entry.content, entry.trigger, entry.rationale
-    return Candidate(Kind.USER_PLAYBOOK, name, *wording, evidence=evidence, metadata=entry.metadata)
-
-
-def _forget(entry: ExtractedForget, turns: Turns, names: tuple[str, ...]) -> Candidate | None:
-    if not (entry.content and names):
-        return None
-    kind = Kind.USER_PLAYBOOK if entry.kind == "playbook" else Kind.PROFILE
-    return Candidate(kind, names[0], entry.content, evidence=_quotes(entry.evidence, turns), forget=True)
+    return Candidate(kind, name, entry.content, evidence=_quotes(entry.evidence, turns), **details)
 
 
 def _configured_name(name: str, configured: tuple[str, ...]) -> str:
