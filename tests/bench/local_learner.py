@@ -38,37 +38,36 @@ async def _measure() -> list[Figure]:
 
 
 async def _preferences(embedder: Embedder) -> list[Figure]:
-    told = lines("retrieval/prefeval.jsonl")
-    windows = [window(each["user"], each["turns"]) for each in told]
+    conversations = lines("retrieval/prefeval.jsonl")
+    windows = [window(conversation["user"], conversation["turns"]) for conversation in conversations]
     learner = LocalLearner(embedder)
     began = time.perf_counter()
-    found = [await learned(learner, each) for each in windows]
+    learnings = [await learned(learner, conversation) for conversation in windows]
     taken = time.perf_counter() - began
-    captured = [await is_captured(embedder, each["preference"], own) for each, own in zip(told, found, strict=True)]
+    preferences = [conversation["preference"] for conversation in conversations]
+    captured = [await is_captured(embedder, *pair) for pair in zip(preferences, learnings, strict=True)]
     return [
         Figure("preferences captured, half it was devised on", _percent(captured[::2]), "%", 60, more_is_better=True),
         Figure("preferences captured, held-out half", _percent(captured[1::2]), "%", 60, more_is_better=True),
-        Figure("learnings a conversation, mean", float(np.mean([len(own) for own in found])), "", 3),
-        Figure("learnings a conversation, most", max(len(own) for own in found), "", 3),
+        Figure("learnings a conversation, mean", float(np.mean([len(candidates) for candidates in learnings])), "", 3),
+        Figure("learnings a conversation, most", max(len(candidates) for candidates in learnings), "", 3),
         Figure("windows a second, one after the other", len(windows) / taken, "/s", 15, more_is_better=True),
     ]
 
 
 async def _alarms(embedder: Embedder) -> list[Figure]:
     learner = LocalLearner(embedder)
-    served = [await learned(learner, each) for each in airline()]
-    chatted = [await learned(learner, each) for each in small_talk()]
+    service = [len(await learned(learner, session)) for session in airline()]
+    chat = [len(await learned(learner, session)) for session in small_talk()]
     return [
-        Figure("learnings a session of customer service (airline)", float(np.mean([len(own) for own in served])), ""),
-        Figure(
-            "learnings a window of ten turns among friends (LoCoMo)", float(np.mean([len(own) for own in chatted])), ""
-        ),
+        Figure("learnings a session of customer service (airline)", float(np.mean(service)), ""),
+        Figure("learnings a window of ten turns among friends (LoCoMo)", float(np.mean(chat)), ""),
     ]
 
 
-def window(user: str, said: Sequence[dict[str, Any]]) -> Window:
+def window(user: str, messages: Sequence[dict[str, Any]]) -> Window:
     turns = (
-        Turn(at + 1, "user" if turn["role"] == "user" else "agent", turn["content"]) for at, turn in enumerate(said)
+        Turn(at + 1, "user" if turn["role"] == "user" else "agent", turn["content"]) for at, turn in enumerate(messages)
     )
     return Window(user, "v1", tuple(turns))
 
@@ -76,25 +75,31 @@ def window(user: str, said: Sequence[dict[str, Any]]) -> Window:
 def airline() -> list[Window]:
     """Recorded sessions, without the tools' answers: those are no speech."""
     sessions = lines("replay/airline.jsonl")
-    return [window(each["session"], [t for t in each["interactions"] if t["role"] in ROLES]) for each in sessions]
+    return [
+        window(session["session"], [turn for turn in session["interactions"] if turn["role"] in ROLES])
+        for session in sessions
+    ]
 
 
 def small_talk() -> list[Window]:
     """Friends chatting, ten turns a window; the first speaker is the user."""
     windows = []
-    for each in lines("retrieval/locomo.jsonl"):
-        first = each["turns"][0]["speaker"]
-        said = [{"role": "user" if t["speaker"] == first else "agent", "content": t["text"]} for t in each["turns"]]
-        windows += [window(each["conversation"], said[at : at + 10]) for at in range(0, len(said), 10)]
+    for conversation in lines("retrieval/locomo.jsonl"):
+        first = conversation["turns"][0]["speaker"]
+        messages = [
+            {"role": "user" if turn["speaker"] == first else "agent", "content": turn["text"]}
+            for turn in conversation["turns"]
+        ]
+        windows += [window(conversation["conversation"], messages[at : at + 10]) for at in range(0, len(messages), 10)]
     return windows
 
 
-async def learned(learner: LocalLearner, talk: Window) -> tuple[Candidate, ...]:
-    return (await learner.extract(talk, Config(), KINDS)).candidates
+async def learned(learner: LocalLearner, session: Window) -> tuple[Candidate, ...]:
+    return (await learner.extract(session, Config(), KINDS)).candidates
 
 
-async def is_captured(embedder: Embedder, preference: str, found: Sequence[Candidate]) -> bool:
-    vectors = await embedder.embed([preference, *(each.text for each in found)])
+async def is_captured(embedder: Embedder, preference: str, candidates: Sequence[Candidate]) -> bool:
+    vectors = await embedder.embed([preference, *(candidate.text for candidate in candidates)])
     return bool((vectors[1:] @ vectors[0] >= CAPTURED).any())
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from reflexio.agents.model import Message, Model, system
 from reflexio.agents.price import price
 from reflexio.agents.values import Usage
-from reflexio.learners.llm.fence import Block, cut, fenced
+from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.models.learned import Spend
 from reflexio.ports.chat import Chat, Messages
 
@@ -24,7 +24,7 @@ def is_structured(model: Any) -> bool:
 async def ask(model: Chat, instructions: str, parts: dict[str, str], shape: type[A]) -> tuple[A, Usage]:
     """The parts are text of others and stand behind a fence."""
     blocks = [Block(title, cut(text, LONGEST_PART)) for title, text in parts.items() if text]
-    reply = await model.ask(Messages(instructions, fenced(blocks)), shape)
+    reply = await model.ask(Messages(instructions, delimit(blocks)), shape)
     return reply.answer, usage_of(reply.spend)
 
 

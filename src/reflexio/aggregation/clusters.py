@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexio.aggregation.clustering import Vectors, centroids, group, join
-from reflexio.learning.opposition import opposed
+from reflexio.language.contradiction import contradicts
 from reflexio.ports.storage import Cluster, Member, Pool
 
 GROWTH = 1.5
@@ -46,7 +46,7 @@ def assign(
         return Assignment({}, similarity or 0.0, last)
 
     def is_contradiction(one: int, other: int) -> bool:
-        return contradicts(members[one], members[other])
+        return members_contradict(members[one], members[other])
 
     grouping = group(vectors, similarity=similarity, contradicts=is_contradiction, unrelated=unrelated)
     labels = grouping.labels.tolist()
@@ -55,8 +55,8 @@ def assign(
     return Assignment(numbers, grouping.similarity, last)
 
 
-def contradicts(one: Member, other: Member) -> bool:
-    return opposed(one.content, other.content)
+def members_contradict(one: Member, other: Member) -> bool:
+    return contradicts(one.content, other.content)
 
 
 def _number_labels(members: Sequence[Member], labels: Sequence[int], last: int) -> tuple[dict[int, int], int]:

@@ -18,7 +18,7 @@ from reflexio.aggregation.clusters import (
     by_cluster,
     centroid_bytes,
     changed_clusters,
-    contradicts,
+    members_contradict,
     must_recluster,
     successors,
     unanswered_clusters,
@@ -35,7 +35,7 @@ from reflexio.retrieval.filters import all_pages
 BATCH = 64
 UNASSIGNED = (0,)
 MOST_TRIES = 3
-"""Clusters that are tried for a new playbook when it contradicts the nearest one."""
+"""Clusters that are tried for a new playbook when it members_contradict the nearest one."""
 MOST_UNRELATED = 0.95
 """The highest mean cosine of unrelated texts that is believed of an embedder."""
 Heartbeat = Callable[[], Awaitable[object]]
@@ -156,7 +156,7 @@ class PoolClustering:
         members: dict[int, list[Member]] = {number: list(rows) for number, rows in previous.items()}
         for member, vector, nearest_number in zip(new, vectors, nearest, strict=True):
             number, tried = nearest_number, set[int]()
-            while number is not None and any(contradicts(member, other) for other in members[number]):
+            while number is not None and any(members_contradict(member, other) for other in members[number]):
                 tried.add(number)
                 number = centroids.next_best(vector, pool.similarity, tried) if len(tried) < MOST_TRIES else None
                 if number is not None and number not in members:

@@ -5,7 +5,7 @@ from difflib import unified_diff
 
 import numpy as np
 
-from reflexio.learning.opposition import opposed
+from reflexio.language.contradiction import contradicts
 from reflexio.learning.provenance import lineage_entry
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import page
@@ -84,7 +84,7 @@ def _contradicting(tx: Tx, model: str, playbook: Learning) -> Sequence[Learning]
     hits = search(SearchableLearnings(tx, where), query).hits
     rows = tx.learnings.many([hit.id for hit in hits])
     near = [rows[hit.id] for hit in hits if hit.id in rows]
-    return [row for row in near if opposed(row.content, playbook.content)][:SHOWN]
+    return [row for row in near if contradicts(row.content, playbook.content)][:SHOWN]
 
 
 def _cluster_centroid(tx: Tx, model: str, playbook: Learning) -> QueryVector | None:

@@ -1,1 +1,4 @@
-"""The learner that asks a language model: prompts, the shapes of its answers, and how they are read."""
+"""The learner and the critic that ask a language model: prompts, schemas of the answers, and how they are read.
+
+The connection to a model is in `reflexio.providers.chat`; the texts of the prompts are in `prompts/`.
+"""

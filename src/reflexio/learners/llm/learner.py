@@ -1,24 +1,46 @@
-"""The learner that asks a language model: one call a window, one more where notes have neighbours, one a cluster."""
+"""The learner that asks a language model: one call for a window, one more where notes have neighbours, one for a
+cluster. The prompts are Markdown files, read once; their hash is kept with everything learned."""
 
 from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 
-from reflexio.learners.llm import generalising
-from reflexio.learners.llm.finding import candidates
-from reflexio.learners.llm.prompt import fingerprint, prompt
-from reflexio.learners.llm.settling import decisions, question
-from reflexio.learners.llm.shapes import Findings, Generalised, Verdicts
+from reflexio.learners.llm.consolidation import consolidation_question, decisions, summary, summary_question
+from reflexio.learners.llm.extraction import candidates, extraction_instructions
+from reflexio.learners.llm.schemas import ConsolidationAnswer, ExtractionAnswer, SummaryAnswer
 from reflexio.learners.llm.transcript import transcript
-from reflexio.learners.llm.wishes import wishes
 from reflexio.models.config import Config
 from reflexio.models.learned import Consolidation, Extraction, Gathered, Generalisation, Neighbourhood, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.chat import Chat, Messages
 
+LEARNING_PROMPTS = ("extract", "consolidate", "generalise")
+OTHER_PROMPTS = ("judge", "reword")
+FINGERPRINT_LENGTH = 12
+
+
+@cache
+def prompt(name: str) -> str:
+    """The text of a prompt without its header."""
+    _, _, text = _read_prompt(name).removeprefix("---\n").partition("\n---\n")
+    return text.strip()
+
+
+@cache
+def fingerprint() -> str:
+    """Changes with every change of a prompt that learnings come from."""
+    return sha256("\0".join(map(_read_prompt, LEARNING_PROMPTS)).encode()).hexdigest()[:FINGERPRINT_LENGTH]
+
+
+def _read_prompt(name: str) -> str:
+    return (files(__package__) / "prompts" / f"{name}.md").read_text("utf-8")
+
 
 class LlmLearner:
     """Reads windows with a chat model.
 
-    What never changes stands first in every prompt, then what the organisation wants, then the window: providers
+    What never changes stands first in every prompt, then what the organisation configured, then the window: providers
     charge a tenth for what they have read before.
     """
 
@@ -34,25 +56,29 @@ class LlmLearner:
         return fingerprint()
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
-        wanted = wishes(config, kinds)
-        if wanted.is_empty or not any(turn.is_new for turn in window.turns):
+        instructions = extraction_instructions(config, kinds)
+        if instructions.is_empty or not any(turn.is_new for turn in window.turns):
             return Extraction()
         read = transcript(window)
-        messages = Messages(f"{prompt('extract')}\n\n{wanted.text}", read.text, read.images)
-        reply = await self._chat.ask(messages, Findings)
-        found, unusable = candidates(reply.answer, read.turns, wanted.names)
-        return Extraction(found, reply.spend, unusable)
+        messages = Messages(f"{prompt('extract')}\n\n{instructions.text}", read.text, read.images)
+        reply = await self._chat.ask(messages, ExtractionAnswer)
+        entries = candidates(reply.answer, read.turns, instructions.names)
+        usable = tuple(candidate for candidate in entries if candidate is not None)
+        return Extraction(usable, reply.spend, len(entries) - len(usable))
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         if not questions:
             return Consolidation()
-        asked = question(questions)
-        reply = await self._chat.ask(Messages(prompt("consolidate"), asked.text), Verdicts)
-        return Consolidation(decisions(reply.answer, questions, asked.near), reply.spend)
+        question = consolidation_question(questions)
+        reply = await self._chat.ask(Messages(prompt("consolidate"), question.text), ConsolidationAnswer)
+        return Consolidation(decisions(reply.answer, questions, question.near), reply.spend)
 
     async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
-        only = [each for each in config.playbook_configs if each.playbook_name == gathered.name]
-        wanted = wishes(config.model_copy(update={"playbook_configs": only}), frozenset({Kind.USER_PLAYBOOK}))
-        instructions = f"{prompt('generalise')}\n\n{wanted.text}" if only else prompt("generalise")
-        reply = await self._chat.ask(Messages(instructions, generalising.question(gathered)), Generalised)
-        return Generalisation(generalising.rule(reply.answer), reply.spend)
+        own_type = [playbook for playbook in config.playbook_configs if playbook.playbook_name == gathered.name]
+        instructions = prompt("generalise")
+        if own_type:
+            own_config = config.model_copy(update={"playbook_configs": own_type})
+            types = extraction_instructions(own_config, frozenset({Kind.USER_PLAYBOOK}))
+            instructions = f"{instructions}\n\n{types.text}"
+        reply = await self._chat.ask(Messages(instructions, summary_question(gathered)), SummaryAnswer)
+        return Generalisation(summary(reply.answer), reply.spend)

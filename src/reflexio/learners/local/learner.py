@@ -1,4 +1,4 @@
-"""The learner that needs no model: what its rules find in a window, and what becomes of it."""
+"""The learner that needs no model: it applies its rules to a window and decides what happens to the candidates."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -6,20 +6,15 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-from reflexio.learners.local import generalising
-from reflexio.learners.local.choosing import chosen
-from reflexio.learners.local.confirmations import confirmation
-from reflexio.learners.local.experts import expert_difference
-from reflexio.learners.local.facts import facts
-from reflexio.learners.local.filing import Cabinet
-from reflexio.learners.local.finding import Finding, quotes
-from reflexio.learners.local.forgetting import to_forget
-from reflexio.learners.local.lifetimes import time_to_live
-from reflexio.learners.local.merging import decide
-from reflexio.learners.local.orders import Order, orders
-from reflexio.learners.local.repeats import repeated
-from reflexio.learners.local.sentences import spoken
-from reflexio.learners.local.tools import recoveries
+from reflexio import language
+from reflexio.learners.local import summarising
+from reflexio.learners.local.candidates import RuleMatch, TypeClassifier, playbook_match, strongest
+from reflexio.learners.local.consolidation import decide
+from reflexio.learners.local.facts import facts, time_to_live
+from reflexio.learners.local.feedback import confirmation, expert_difference, repeated_request
+from reflexio.learners.local.instructions import Instruction, instructions, to_forget
+from reflexio.learners.local.sentences import own_sentences, quotes
+from reflexio.learners.local.tool_failures import recoveries
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.models.config import Config
 from reflexio.models.learned import (
@@ -37,103 +32,95 @@ from reflexio.ports.embedding import Embedder
 
 
 class LocalLearner:
-    """Learns by rules, and by the embedder where meaning decides. Costs nothing; says the same each time."""
+    """Learns by rules, and by the embedder where meaning decides. Costs nothing; the same input gives the same
+    result."""
 
     name = "local"
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._cabinet = Cabinet(embedder)
+        self._types = TypeClassifier(embedder)
 
     @property
     def fingerprint(self) -> str:
-        return _rules()
+        return _hash_of_rules()
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
-        found = [each for each in await self._findings(window.turns) if each.candidate.kind in kinds]
-        forgotten = [each.candidate for each in found if each.candidate.forget]
-        learned = [each.candidate for each in chosen([each for each in found if not each.candidate.forget])]
-        return Extraction(tuple(await self._cabinet.file([*forgotten, *learned], config)))
+        matches = [match for match in await self._matches(window.turns) if match.candidate.kind in kinds]
+        to_remove = [match.candidate for match in matches if match.candidate.forget]
+        to_learn = strongest([match for match in matches if not match.candidate.forget])
+        return Extraction(tuple(await self._types.assign([*to_remove, *to_learn], config)))
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation(tuple(decide(question) for question in questions))
 
     async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
-        return Generalisation(generalising.generalise(gathered))
+        return Generalisation(summarising.summarise(gathered))
 
-    async def _findings(self, turns: Sequence[Turn]) -> list[Finding]:
-        # The rules take some milliseconds, in which nobody else would be served.
-        ruled = await asyncio.to_thread(_by_rules, turns)
-        found: list[Finding] = []
+    async def _matches(self, turns: Sequence[Turn]) -> list[RuleMatch]:
+        # The rules take some milliseconds, in which the event loop would serve nobody else.
+        by_place = await asyncio.to_thread(_apply_rules, turns)
+        matches: list[RuleMatch | None] = []
         for place, turn in enumerate(turns):
-            if place in ruled:
-                said, is_order = ruled[place]
-                found += said if is_order else [*said, *_one(await repeated(turns, place, self._embedder))]
+            if place in by_place:
+                from_turn, has_instruction = by_place[place]
+                matches += from_turn
+                if not has_instruction:
+                    matches.append(await repeated_request(turns, place, self._embedder))
             if turn.is_new and turn.expert_content.strip():
-                found += _one(await expert_difference(turns, place, self._embedder))
-        return [*found, *recoveries(turns)]
-
-
-def _by_rules(turns: Sequence[Turn]) -> dict[int, tuple[list[Finding], bool]]:
-    """What each new turn of the user says, by its place, and whether there is an order in it."""
-    places = [place for place, turn in enumerate(turns) if turn.is_new and turn.role == "user"]
-    return {place: _said(turns, place) for place in places}
-
-
-def _said(turns: Sequence[Turn], place: int) -> tuple[list[Finding], bool]:
-    forgotten = list(_forgotten(turns[place]))
-    settled = {quote.text for each in forgotten for quote in each.candidate.evidence}
-    ordered = [order for order in orders(turns, place) if order.sentence.text not in settled]
-    commands = {order.sentence.text for order in ordered}
-    found = [*forgotten, *(_order(turns, place, each) for each in ordered)]
-    found += _told(turns[place], settled, commands)
-    found += _one(confirmation(turns, place))
-    return found, bool(ordered)
+                matches.append(await expert_difference(turns, place, self._embedder))
+        return [match for match in [*matches, *recoveries(turns)] if match]
 
 
 @lru_cache(maxsize=1)
-def _rules() -> str:
-    """Of the rules as they are written: no change of them can go unnoticed."""
+def _hash_of_rules() -> str:
+    """Of the source of the rules, so that it changes with every change of them."""
     digest = blake2b(digest_size=6)
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
+    for folder in (Path(__file__).parent, Path(language.__file__).parent):
+        for file in sorted(folder.glob("*.py")):
+            digest.update(file.read_bytes())
     return f"rules-{digest.hexdigest()}"
 
 
-def _one(found: Finding | None) -> list[Finding]:
-    return [found] if found else []
+def _apply_rules(turns: Sequence[Turn]) -> dict[int, tuple[list[RuleMatch | None], bool]]:
+    """By the place of each new turn of the user: what it teaches, and whether it contains an instruction."""
+    matches: dict[int, tuple[list[RuleMatch | None], bool]] = {}
+    for place, turn in enumerate(turns):
+        if turn.is_new and turn.role == "user":
+            forgotten = list(_requests_to_forget(turn))
+            handled = {quote.text for match in forgotten for quote in match.candidate.evidence}
+            orders = [order for order in instructions(turns, place) if order.sentence.text not in handled]
+            commands = {order.sentence.text for order in orders}
+            from_orders = [_from_instruction(turns, place, order) for order in orders]
+            from_facts = _from_facts(turn, handled, commands)
+            matches[place] = [*forgotten, *from_orders, *from_facts, confirmation(turns, place)], bool(orders)
+    return matches
 
 
-def _forgotten(turn: Turn) -> Iterator[Finding]:
-    """For profiles and playbooks alike: the words do not say which."""
-    for sentence in spoken(turn):
-        if what := to_forget(sentence):
+def _requests_to_forget(turn: Turn) -> Iterator[RuleMatch]:
+    """For profiles and playbooks alike: the words do not say which of them is meant."""
+    for sentence in own_sentences(turn):
+        if subject := to_forget(sentence):
             for kind in (Kind.PROFILE, Kind.USER_PLAYBOOK):
-                why = "The user asked to forget it."
-                yield Finding(2.0, Candidate(kind, "", what, rationale=why, evidence=quotes(sentence), forget=True))
+                reason = "The user asked to forget it."
+                candidate = Candidate(kind, "", subject, rationale=reason, evidence=quotes(sentence), forget=True)
+                yield RuleMatch(2.0, candidate)
 
 
-def _order(turns: Sequence[Turn], place: int, order: Order) -> Finding:
+def _from_instruction(turns: Sequence[Turn], place: int, order: Instruction) -> RuleMatch:
     request = None if order.trigger else request_before(turns, place)
-    found = Candidate(
-        Kind.USER_PLAYBOOK,
-        "",
-        order.content,
-        order.trigger or trigger_of(request),
-        order.rationale,
-        quotes(request, order.sentence),
-        {"signal": "instruction"},
-    )
-    return Finding(order.weight, found)
+    trigger = order.trigger or trigger_of(request)
+    evidence = quotes(request, order.sentence)
+    return playbook_match(order.weight, order.content, trigger, order.rationale, evidence, signal="instruction")
 
 
-def _told(turn: Turn, settled: set[str], commands: set[str]) -> Iterator[Finding]:
-    """Facts, of a command only what it says besides."""
-    for sentence in spoken(turn):
+def _from_facts(turn: Turn, handled: set[str], commands: set[str]) -> Iterator[RuleMatch]:
+    """Facts; of a sentence that is a command only what it says besides."""
+    for sentence in own_sentences(turn):
         for fact in facts(sentence):
-            if sentence.text in settled or (sentence.text in commands and not fact.is_aside):
+            if sentence.text in handled or (sentence.text in commands and not fact.is_aside):
                 continue
-            found = Candidate(
+            candidate = Candidate(
                 Kind.PROFILE,
                 "",
                 fact.content,
@@ -142,4 +129,4 @@ def _told(turn: Turn, settled: set[str], commands: set[str]) -> Iterator[Finding
                 metadata={"signal": fact.about},
                 time_to_live=time_to_live(fact.about, sentence.text),
             )
-            yield Finding(fact.weight, found)
+            yield RuleMatch(fact.weight, candidate)

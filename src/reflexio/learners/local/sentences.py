@@ -1,21 +1,21 @@
-"""From a turn to the sentences in which its speaker speaks for themselves.
+"""From a turn to the sentences in which its speaker speaks for themselves, and from the first person to the third.
 
-What only quotes is masked: code, block quotes, quotation marks, the text handed over to be translated or
-corrected. So is everything from an attempt to instruct the learner on. Offsets stay, so evidence is verbatim.
+Quotations are masked: code, block quotes, quotation marks, the text handed over to be translated or corrected. So is
+everything after an attempt to instruct the learner. Offsets stay, so that evidence is verbatim.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reflexio.models.learned import Turn
+from reflexio.models.learned import Quote, Turn
 
 MOST_READ = 6_000  # characters of a turn; what is longer was pasted
 LONGEST_SENTENCE = 400
 MASK = "\x1a"
 
-_QUOTED = re.compile(
+_QUOTATION = re.compile(
     r"```.*?(?:```|\Z)"  # code
     r"|`[^`\n]*`"
     r"|^[ \t]*>.*$"  # a reply that quotes
@@ -30,23 +30,59 @@ _HANDED_OVER = re.compile(
     r"log)\b[^:\n.?!]{0,80}:(?=\s)",
     re.I,
 )
-_INJECTED = re.compile(
-    r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|your)\b"
-    r"[^.\n]{0,40}\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|output|"
-    r"print|add|note))\b|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|"
-    r"learnings?|user profiles?)\b|\bsystem (?:prompt|message|override)\b|\b(?:you are|"
-    r"act as) (?:now )?(?:in )?(?:DAN|developer mode|jailbr\w+)\b|</?(?:system|instructions?|assistant|tool)>|"
-    r"\[/?(?:INST|SYSTEM)\]",
+_INJECTION = re.compile(
+    r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|"
+    r"your)\b[^.\n]{0,40}\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|"
+    r"output|print|add|note))\b|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|"
+    r"learnings?|user profiles?)\b|\bsystem (?:prompt|message|override)\b|\b(?:you are|act as) (?:now )?(?:in )?(?:DAN|"
+    r"developer mode|jailbr\w+)\b|</?(?:system|instructions?|assistant|tool)>|\[/?(?:INST|SYSTEM)\]",
     re.I,
 )
 _END = re.compile(r"(?:(?<![A-Z\d])[.]|(?<=\d)[.](?=\s+[A-Z])|[!?]+|[.]{2,}|…)[)\"'”’]*(?=\s)|\n+")
-_ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|etc|vs|Mr|Mrs|Ms|Dr|Prof|St|No|approx|bzw|z\.B|p\.ej)\.$", re.I)
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|Mr|Mrs|Ms|Dr|Prof|St|No|approx|bzw|z\.B|p\.ej)\.$", re.I)
 _LIST_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
+
+_SAME_IN_THIRD_PERSON = """
+    can could will would shall should may might must ought cannot used had was did went got saw came took made gave
+    told said felt kept left lost met ran sent spent thought began broke brought bought chose fell found grew heard
+    held knew led read sat slept spoke stood taught understood wore won wrote
+"""
+_UNCHANGED = frozenset(_SAME_IN_THIRD_PERSON.split())
+_IRREGULAR = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
+_ADVERB = re.compile(
+    r"(?:\w+ly|also|always|never|often|sometimes|still|just|even|already|now|then|almost|rather|much|too|both|"
+    r"currently|most|kind of|sort of|far|not)\b",
+    re.I,
+)
+_JOINED = re.compile(
+    r"\b((?:and|or|but) (?:(?:never|always|rarely|only|usually|often|also|don't) )?)"
+    r"(prefer|avoid|like|love|hate|dislike|enjoy|use|find|don't|eat|drink|work|live|own|have)\b(?! to be\b)"
+)
+_TRAILING = re.compile(r",?\s+(?:though|actually|anyway|tbh|lol|as well)$", re.I)
+
+
+def _substitutions(table: str) -> list[tuple[re.Pattern[str], str]]:
+    pairs = (line.strip().split(" -> ") for line in re.split(r"[;\n]", table.strip()))
+    return [(re.compile(rf"\b{words}\b"), instead) for words, instead in pairs]
+
+
+_CONTRACTIONS = _substitutions(r"""
+    (?i:I'm) -> I am; (?i:I've) -> I have; (?i:I'll) -> I will
+    (?i:I'd(?= (?:rather|prefer|like|love|be)\b)) -> I would; (?i:I'd) -> I had
+""")
+_THIRD_PERSON = _substitutions(r"""
+    (?i:myself) -> themselves; (?i:mine) -> theirs; (?i:my) -> their; me -> them
+    I am -> they are; I was -> they were; I -> they; (?i:our(s?)) -> their\1; (?i:we) -> they; us -> them
+""")
+_TO_THE_AGENT = _substitutions(r"""
+    (?i:myself) -> the user; (?i:mine) -> the user's; (?i:my|our) -> the user's; (?:me|us) -> the user
+    I am -> the user is; I have -> the user has; I(?= don't\b) -> the user; (?:I|we) -> the user
+""")
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words of a turn as they stand there. `own` is the same with quotations masked, letter for letter."""
+    """Words of a turn as they stand there. `own` is the same text with quotations masked, letter for letter."""
 
     turn: Turn
     text: str
@@ -57,36 +93,31 @@ class Sentence:
         return self.text.rstrip(" \"'”)").endswith("?")
 
 
-def spoken(turn: Turn) -> list[Sentence]:
+def own_sentences(turn: Turn) -> list[Sentence]:
     """What the speaker of a turn says in their own words, sentence by sentence."""
-    return [Sentence(turn, text, own) for text, own in _split_speech(turn.content[:MOST_READ])]
+    return [Sentence(turn, text, own) for text, own in _split_own_speech(turn.content[:MOST_READ])]
 
 
-def split(text: str) -> list[str]:
-    """The sentences, list items and lines of a text that is nobody's own speech, quotations included."""
-    return [text[start:end] for start, end in spans(text[:MOST_READ])]
+def quotes(*sentences: Sentence | None) -> tuple[Quote, ...]:
+    """The sentences as evidence, each once."""
+    return tuple(dict.fromkeys(Quote(sentence.turn.id, sentence.text) for sentence in sentences if sentence))
 
 
-def spans(text: str) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str) -> list[str]:
+    """The sentences, list items and lines of any text, quotations included."""
+    return [text[start:end] for start, end in sentence_spans(text[:MOST_READ])]
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for mark in _END.finditer(text):
-        if not _ABBREVIATED.search(text, max(start, mark.end() - 8), mark.end()):
-            yield from _trimmed(text, start, mark.end())
+        if not _ABBREVIATION.search(text, max(start, mark.end() - 8), mark.end()):
+            yield from _trimmed_span(text, start, mark.end())
             start = mark.end()
-    yield from _trimmed(text, start, len(text))
+    yield from _trimmed_span(text, start, len(text))
 
 
-@lru_cache(maxsize=512)  # every rule reads the same turns
-def _split_speech(text: str) -> tuple[tuple[str, str], ...]:
-    own = _masked(text)
-    return tuple(
-        (text[start:end], own[start:end])
-        for start, end in spans(own)
-        if own[start:end].strip(MASK + " ") and end - start <= LONGEST_SENTENCE
-    )
-
-
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trimmed_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     end -= len(piece) - len(piece.rstrip())
@@ -96,17 +127,84 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _masked(text: str) -> str:
-    masked = _QUOTED.sub(_mask, text)
-    for cut in (_INJECTED.search(masked), _HANDED_OVER.search(masked)):
-        if cut:
-            masked = masked[: cut.start()] + MASK * (len(masked) - cut.start())
-    return masked
+@lru_cache(maxsize=512)  # every rule reads the same turns
+def _split_own_speech(text: str) -> tuple[tuple[str, str], ...]:
+    own = _QUOTATION.sub(_mask, text)
+    for foreign in (_INJECTION.search(own), _HANDED_OVER.search(own)):
+        if foreign:
+            own = own[: foreign.start()] + MASK * (len(own) - foreign.start())
+    return tuple(
+        (text[start:end], own[start:end])
+        for start, end in sentence_spans(own)
+        if own[start:end].strip(MASK + " ") and end - start <= LONGEST_SENTENCE
+    )
 
 
-def _mask(found: re.Match[str]) -> str:
-    """A name in backticks or a word in quotes is part of what is said; more than that is somebody else's words."""
-    words = found.group()
-    if _BACKTICKED.fullmatch(words) or (words[0] in '"“«„' and len(words.split()) <= 3):
-        return words
-    return re.sub(r"[^\n]", MASK, words)
+def _mask(quotation: re.Match[str]) -> str:
+    """A name in backticks or a word in quotes is part of the sentence; more than that is somebody else's words."""
+    text = quotation.group()
+    if _BACKTICKED.fullmatch(text) or (text[0] in '"“«„' and len(text.split()) <= 3):
+        return text
+    return re.sub(r"[^\n]", MASK, text)
+
+
+def in_third_person(clause: str) -> str:
+    """A first-person clause as a sentence about the user: "I'm vegetarian" becomes "The user is vegetarian."."""
+    text = _without_contractions(clause).strip(" ,;:-–—")
+    if subject := re.match(r"I\s+", text):
+        return _as_sentence(f"The user {third_person_pronouns(_conjugated(text[subject.end() :]))}")
+    if subject := re.match(r"(?:my|our)\s+", text, re.I):
+        return _as_sentence(f"The user's {third_person_pronouns(text[subject.end() :])}")
+    if re.match(r"(?:can't|not (?:really )?(?:a|into))\b", text):
+        return in_third_person(f"I {'am ' if text.startswith('not') else ''}{text}")
+    return as_instruction(text)
+
+
+def third_person_pronouns(text: str) -> str:
+    """Only the pronouns changed: "reset my password" becomes "reset their password"."""
+    return _substitute(_without_contractions(text), _THIRD_PERSON).strip()
+
+
+def as_instruction(clause: str) -> str:
+    """An order as an instruction that anybody can read: "call me Bo" becomes "Call the user Bo."."""
+    text = _substitute(_without_contractions(clause).strip(" ,;:-–—"), _TO_THE_AGENT)
+    text = re.sub(r"\bthe user (want|need|prefer|ask|say|like|have)\b", r"the user \1s", text).replace("haves", "has")
+    return _as_sentence(text)
+
+
+def _without_contractions(clause: str) -> str:
+    return _substitute(re.sub(r"(?<![\w.])i(?=['’ ]|$)", "I", clause).replace("’", "'"), _CONTRACTIONS)
+
+
+def _substitute(text: str, substitutions: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, replacement in substitutions:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _conjugated(predicate: str) -> str:
+    """The first verb in the third person, and those joined to it that are plainly verbs."""
+    before = ""
+    while adverb := _ADVERB.match(predicate):
+        before += predicate[: adverb.end()] + " "
+        predicate = predicate[adverb.end() :].lstrip()
+    verb, space, rest = predicate.partition(" ")
+    return before + _conjugated_verb(verb) + space + _JOINED.sub(lambda join: join[1] + _conjugated_verb(join[2]), rest)
+
+
+def _conjugated_verb(verb: str) -> str:
+    plain = verb.lower()
+    if plain in _IRREGULAR:
+        return _IRREGULAR[plain]
+    is_past = plain.endswith("ed") and not plain.endswith(("eed", "shed", "embed"))
+    if plain in _UNCHANGED or is_past or plain.endswith("n't") or not plain.isalpha():
+        return verb
+    if plain.endswith(("s", "x", "z", "ch", "sh", "o")):
+        return verb + "es"
+    return verb[:-1] + "ies" if re.search(r"[^aeiou]y$", plain) else verb + "s"
+
+
+def _as_sentence(text: str) -> str:
+    text = _TRAILING.sub("", re.sub(r"\s+", " ", text).strip(" ,;:-–—!"))
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?", "…", "”")) else text + "."

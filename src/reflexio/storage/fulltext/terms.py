@@ -16,7 +16,7 @@ from json import dumps
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexio.storage.fulltext.stems import stem
+from reflexio.language.stemmer import stem
 
 ROW_END = "-------\n"  # as wide as a token with its blank, and no token
 _QUERY_END = 4_000  # characters that are read at either end of a long query

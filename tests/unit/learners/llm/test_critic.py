@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from reflexio.errors import UnreadableAnswer
 from reflexio.learners.llm.critic import LlmCritic
-from reflexio.learners.llm.judging import Opinion
-from reflexio.learners.llm.rewording import LONGEST, Wording
+from reflexio.learners.llm.schemas import LONGEST_WORDING, Opinion, RewordedPlaybook
 from reflexio.models.rollout import Feedback, Guidance, Judgement, Message, Rollout, Scene, Trial
 from reflexio.ports.critic import RewordRequest
 from reflexio.providers.scripted import ScriptedChat
@@ -108,11 +107,11 @@ async def test_a_replay_that_failed_is_told_as_such() -> None:
     assert "I look." not in chat.asked[0].case
 
 
-@pytest.mark.parametrize("content", ["", "   ", "x" * (LONGEST + 1), 3, None])
+@pytest.mark.parametrize("content", ["", "   ", "x" * (LONGEST_WORDING + 1), 3, None])
 def test_a_wording_that_is_none_or_endless_is_not_taken(content: Any) -> None:
     with pytest.raises(ValidationError):
-        Wording.model_validate({"content": content})
+        RewordedPlaybook.model_validate({"content": content})
 
 
 def test_characters_that_no_database_takes_are_left_out() -> None:
-    assert Wording.model_validate({"content": "a\0b"}).content == "ab"
+    assert RewordedPlaybook.model_validate({"content": "a\0b"}).content == "ab"

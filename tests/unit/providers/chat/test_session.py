@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
-from reflexio.learners.llm.shapes import Findings
+from reflexio.learners.llm.schemas import ExtractionAnswer
 from reflexio.models.learned import Spend
 from reflexio.ports.chat import Chat, Messages
 from reflexio.providers.chat.resolve import ProviderCredentials, resolve
@@ -117,7 +117,7 @@ async def test_anthropic_and_google_protocols_work(model: ScriptedModel, name: s
     async with opened(model.url.removesuffix("/v1"), name) as chat:
         reply = await chat.ask(SKY, Colour)
         with pytest.raises(ProviderUnavailable):
-            await chat.ask(SKY, Findings)
+            await chat.ask(SKY, ExtractionAnswer)
     assert reply.answer == BLUE
     assert reply.spend == Spend(name, calls=1, input_tokens=10, output_tokens=5)
     sent = json.dumps(model.requests[0].body)

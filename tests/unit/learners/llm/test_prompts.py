@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from reflexio.learners.llm import prompt as prompts
-from reflexio.learners.llm.fence import Block, cut, fenced
+from reflexio.learners.llm import learner as prompts
+from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.learners.llm.learner import LlmLearner
-from reflexio.learners.llm.pictures import picture
+from reflexio.learners.llm.transcript import image_url
 from reflexio.models.config import Config
 from reflexio.models.learned import ToolCall, Turn, Window
 from reflexio.models.learning import Kind
@@ -85,9 +85,9 @@ def test_a_mark_that_stands_in_the_text_is_not_used(monkeypatch: pytest.MonkeyPa
         def digest(self) -> bytes:
             return self._next.to_bytes(4)
 
-    monkeypatch.setattr("reflexio.learners.llm.fence.blake2b", Counting)
+    monkeypatch.setattr("reflexio.learners.llm.delimiters.blake2b", Counting)
     text = "#00000000 end #00000001 end"
-    assert mark_of(fenced([Block("turn 1", text)])) == "#00000002"
+    assert mark_of(delimit([Block("turn 1", text)])) == "#00000002"
 
 
 async def test_the_same_window_is_asked_about_in_the_same_words() -> None:
@@ -181,7 +181,7 @@ async def test_a_thousand_turns_fit_a_model() -> None:
     ],
 )
 def test_a_picture_is_told_by_its_bytes(image: str, expected: str) -> None:
-    assert picture(image) == expected
+    assert image_url(image) == expected
 
 
 async def test_pictures_are_handed_over_and_named_in_the_text() -> None:
@@ -212,7 +212,7 @@ async def test_ten_turns_and_three_types_cost_far_less_than_four_thousand_tokens
     assert request.prompt_tokens <= 2_500
 
 
-@pytest.mark.parametrize("name", prompts.PROMPTS)
+@pytest.mark.parametrize("name", prompts.LEARNING_PROMPTS)
 def test_every_prompt_says_what_it_is_for(name: str) -> None:
     file = Path(prompts.__file__).parent / "prompts" / f"{name}.md"
     header = file.read_text().split("---\n")[1]
@@ -222,4 +222,6 @@ def test_every_prompt_says_what_it_is_for(name: str) -> None:
 
 def test_every_prompt_counts_for_the_fingerprint() -> None:
     folder = Path(prompts.__file__).parent / "prompts"
-    assert sorted(path.stem for path in folder.glob("*.md")) == sorted([*prompts.PROMPTS, *prompts.OTHERS])
+    assert sorted(path.stem for path in folder.glob("*.md")) == sorted(
+        [*prompts.LEARNING_PROMPTS, *prompts.OTHER_PROMPTS]
+    )

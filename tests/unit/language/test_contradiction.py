@@ -1,6 +1,8 @@
+import time
+
 import pytest
 
-from reflexio.learning.opposition import opposed
+from reflexio.language.contradiction import contradicts, instruction_replacement, replacement
 
 CONTRADICTIONS = [
     ("Always ask for the order number.", "Never ask for the order number."),
@@ -53,17 +55,72 @@ NO_CONTRADICTIONS = [
 
 
 @pytest.mark.parametrize(("one", "other"), CONTRADICTIONS)
-def test_advice_that_cannot_both_be_followed_is_opposed(one: str, other: str) -> None:
-    assert opposed(one, other)
-    assert opposed(other, one)
+def test_advice_that_cannot_both_be_followed_is_a_contradiction(one: str, other: str) -> None:
+    assert contradicts(one, other)
+    assert contradicts(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), NO_CONTRADICTIONS)
 def test_advice_that_can_both_be_followed_is_not(one: str, other: str) -> None:
-    assert not opposed(one, other)
-    assert not opposed(other, one)
+    assert not contradicts(one, other)
+    assert not contradicts(other, one)
 
 
-@pytest.mark.parametrize("text", [each for pair in CONTRADICTIONS + NO_CONTRADICTIONS for each in pair])
-def test_nothing_is_opposed_to_itself(text: str) -> None:
-    assert not opposed(text, text)
+@pytest.mark.parametrize("text", [text for pair in CONTRADICTIONS + NO_CONTRADICTIONS for text in pair])
+def test_nothing_contradicts_itself(text: str) -> None:
+    assert not contradicts(text, text)
+
+
+NO = "one says yes and the other no"
+REPLACED = [
+    ("The user moved to Porto.", "The user lives in Lisbon.", "'Lisbon' became 'Porto'"),
+    ("The user prefers tea.", "The user prefers coffee.", "'coffee' became 'tea'"),
+    ("The user is not vegetarian.", "The user is vegetarian.", NO),
+    ("The user prefers aisle seats to window seats.", "The user prefers window seats to aisle seats.", NO),
+    ("The user runs 20 km a week.", "The user runs 10 km a week.", "the figure changed"),
+]
+KEPT = [
+    ("The user is a vegan.", "The user follows a strict vegan diet and avoids all animal products."),
+    ("The user usually avoids seafood.", "The user avoids seafood and fish dishes, which they all dislike."),
+    ("The user prefers indoor activities.", "The user prefers activities that don't involve staring at screens."),
+    ("The user likes opera.", "The user doesn't like jazz."),
+]
+
+
+@pytest.mark.parametrize(("newer", "older", "reason"), REPLACED)
+def test_a_newer_statement_replaces_what_it_contradicts(newer: str, older: str, reason: str) -> None:
+    assert replacement(newer, older, 0.8) == reason
+
+
+@pytest.mark.parametrize(("newer", "older"), KEPT)
+def test_statements_that_can_both_hold_are_kept(newer: str, older: str) -> None:
+    assert replacement(newer, older, 0.8) == ""
+    assert replacement(older, newer, 0.8) == ""
+
+
+def test_statements_about_different_things_are_kept() -> None:
+    assert replacement("The user is not vegetarian.", "The user is vegetarian.", 0.4) == ""
+
+
+@pytest.mark.parametrize(
+    ("newer", "older", "reason"),
+    [
+        ("Give prices in dollars.", "Give prices in euros.", "'euros' became 'dollars'"),
+        ("Give prices in dollars.", "Give prices in dollars.", ""),
+        ("Give prices in dollars and cents.", "Give prices in dollars.", ""),
+        ("Include the fee.", "Include the source.", ""),
+        ("Sort by date and name.", "Sort by price and rating of sellers.", ""),
+    ],
+)
+def test_an_instruction_with_another_value_replaces_the_older_one(newer: str, older: str, reason: str) -> None:
+    assert instruction_replacement(newer, older, 0.8) == reason
+
+
+@pytest.mark.parametrize("word", ["a", " ", "\n", ".", "1.", "1) ", "prefer ", "if ", "and ", ". ", "- ", "favourite "])
+def test_no_text_takes_long(word: str) -> None:
+    text = (word * 100_000)[:100_000]
+    began = time.perf_counter()
+    assert not contradicts(f"{text}x", f"{text} over tea")
+    replacement(text, f"x {text}", 0.9)
+    instruction_replacement(text, f"x {text}", 0.9)
+    assert time.perf_counter() - began < 5

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reflexio.learners.local.generalising import LONGEST, generalise
+from reflexio.learners.local.summarising import LONGEST, summarise
 from reflexio.models.learned import Gathered, Rule
 from reflexio.models.learning import Kind, Learning
 
@@ -24,7 +24,7 @@ def _rule(content: str) -> Learning | None:
 
 
 def made(*said: str | tuple[str, str], **more: str) -> Rule:
-    rule = generalise(gathered(*said, **more))
+    rule = summarise(gathered(*said, **more))
     assert rule is not None
     return rule
 
@@ -72,13 +72,13 @@ def test_what_several_know_is_common() -> None:
 
 
 def test_what_stands_already_is_not_said_again() -> None:
-    assert generalise(gathered(ASK, "Ask the neighbours first.", before=f"{ASK} Be kind.")) is None
-    assert generalise(gathered(ASK, "Ask the neighbours first.", known=f"{ASK} Be kind.")) is None
-    assert generalise(gathered(ASK, "Ask the neighbours first.", known="Send invoices as PDF.")) is not None
+    assert summarise(gathered(ASK, "Ask the neighbours first.", before=f"{ASK} Be kind.")) is None
+    assert summarise(gathered(ASK, "Ask the neighbours first.", known=f"{ASK} Be kind.")) is None
+    assert summarise(gathered(ASK, "Ask the neighbours first.", known="Send invoices as PDF.")) is not None
 
 
 def test_what_stands_is_said_anew_when_it_knows_too_much() -> None:
-    assert generalise(gathered(ASK, "Ask the neighbours first.", before=f"{ASK} The order is 12345.")) is not None
+    assert summarise(gathered(ASK, "Ask the neighbours first.", before=f"{ASK} The order is 12345.")) is not None
 
 
 def test_german_nouns_are_no_names() -> None:

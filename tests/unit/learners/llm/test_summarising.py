@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reflexio.errors import UnreadableAnswer
-from reflexio.learners.llm.generalising import LONGEST_QUESTION
+from reflexio.learners.llm.consolidation import LONGEST_CLUSTER
 from reflexio.learners.llm.learner import LlmLearner
 from reflexio.models.config import Config
 from reflexio.models.learned import Gathered, Rule
@@ -65,4 +65,4 @@ async def test_it_is_told_what_the_type_is_for_and_no_other() -> None:
 
 async def test_an_enormous_cluster_is_asked_about_within_bounds() -> None:
     _, _, case = await made({"rule": None}, gathered(*(f"{number} " + "x" * 90_000 for number in range(60))))
-    assert len(case) < LONGEST_QUESTION * 1.2
+    assert len(case) < LONGEST_CLUSTER * 1.2

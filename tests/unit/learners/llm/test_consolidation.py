@@ -13,13 +13,13 @@ BRIEF = near(playbook("Answer briefly.", trigger="Always", rationale="Asked."), 
 FORGET = near(profile("The user drinks coffee.", forget=True), (52, "The user drinks coffee."))
 
 
-async def settle(*questions: Neighbourhood, decisions: list[Any]) -> tuple[Decision, ...]:
+async def consolidate(*questions: Neighbourhood, decisions: list[Any]) -> tuple[Decision, ...]:
     chat = ScriptedChat([{"decisions": decisions}])
     return (await LlmLearner(chat).consolidate(questions, Config())).decisions
 
 
 async def test_each_candidate_gets_the_decision_with_its_number() -> None:
-    found = await settle(
+    found = await consolidate(
         TEA,
         BRIEF,
         FORGET,
@@ -37,7 +37,7 @@ async def test_each_candidate_gets_the_decision_with_its_number() -> None:
 
 
 async def test_a_merged_playbook_without_words_keeps_those_of_the_new_one() -> None:
-    [found] = await settle(BRIEF, decisions=[{"note": 1, "action": "merge", "targets": [1], "trigger": "Often"}])
+    [found] = await consolidate(BRIEF, decisions=[{"note": 1, "action": "merge", "targets": [1], "trigger": "Often"}])
     assert found == Decision("merge", (60,), content="Answer briefly.", trigger="Often", rationale="Asked.")
 
 
@@ -58,7 +58,7 @@ async def test_a_merged_playbook_without_words_keeps_those_of_the_new_one() -> N
     ids=str,
 )
 async def test_a_verdict_is_only_as_good_as_its_targets(verdict: dict[str, Any], expected: Decision) -> None:
-    assert await settle(TEA, decisions=[{"note": 1, **verdict}]) == (expected,)
+    assert await consolidate(TEA, decisions=[{"note": 1, **verdict}]) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -73,30 +73,30 @@ async def test_a_verdict_is_only_as_good_as_its_targets(verdict: dict[str, Any],
     ids=str,
 )
 async def test_a_request_to_forget_is_never_stored(verdict: dict[str, Any], expected: Decision) -> None:
-    assert await settle(FORGET, decisions=[{"note": 1, **verdict}]) == (expected,)
+    assert await consolidate(FORGET, decisions=[{"note": 1, **verdict}]) == (expected,)
 
 
 @pytest.mark.parametrize("broken", [None, "add", {}, {"note": 7, "action": "drop"}, {"note": 1, "action": "explode"}])
 async def test_without_a_decision_nothing_is_lost_and_nothing_forgotten(broken: Any) -> None:
-    found = await settle(TEA, FORGET, decisions=[broken])
+    found = await consolidate(TEA, FORGET, decisions=[broken])
     assert [each.action for each in found] == ["add", "drop"]
     assert {each.reason for each in found} == {"the model gave no decision"}
 
 
 async def test_of_two_decisions_for_one_note_the_first_counts() -> None:
-    found = await settle(TEA, decisions=[{"note": 1, "action": "drop"}, {"note": 1, "action": "add"}])
+    found = await consolidate(TEA, decisions=[{"note": 1, "action": "drop"}, {"note": 1, "action": "add"}])
     assert found == (Decision("drop"),)
 
 
 async def test_a_stored_note_is_retired_once() -> None:
     other = near(profile("The user drinks oolong."), (51, "The user drinks tea."))
     replace = {"action": "replace", "targets": [1]}
-    found = await settle(TEA, other, decisions=[{"note": 1, **replace}, {"note": 2, **replace}])
+    found = await consolidate(TEA, other, decisions=[{"note": 1, **replace}, {"note": 2, **replace}])
     assert found == (Decision("replace", (51,)), Decision("add"))
 
 
-async def test_a_note_is_not_settled_with_the_neighbours_of_another() -> None:
-    found = await settle(TEA, BRIEF, decisions=[{"note": 1, "action": "replace", "targets": [3]}])
+async def test_a_note_is_not_consolidated_with_the_neighbours_of_another() -> None:
+    found = await consolidate(TEA, BRIEF, decisions=[{"note": 1, "action": "replace", "targets": [3]}])
     assert found[0] == Decision("add")
 
 

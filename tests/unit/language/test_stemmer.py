@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 
-from reflexio.storage.fulltext.stems import stem
+from reflexio.language.stemmer import stem
 
 PARAGRAPH = """
     caresses ponies ties cats feed agreed plastered bled motoring sing conflated troubled sized hopping tanned

@@ -1,0 +1,327 @@
+"""Whether two texts contradict each other, by rules over their words.
+
+A text is read as claims: what is so or is to be done, and what is not, in the words that carry meaning, cut into the
+matter itself and its details ("offer a refund | for late deliveries"); and what is to come before what. Two claims
+contradict each other when they speak of the same matter and one of them says no, or one has the opposite word; not
+when both. Of two statements about one user, the newer also replaces the older where it names another value of what a
+person has one of. The words are English, with the negations of some other languages.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from reflexio.language.words import (
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    REFUSALS,
+    content_words,
+    figures,
+    is_negation,
+    is_negative,
+    overlap,
+    phrase,
+    root,
+    word_set,
+    words,
+)
+
+SAME_MATTER = 0.7  # of the words of two claims, by Dice
+RELATED = 0.5  # cosine below which two statements are about different things
+ALIKE = 0.6  # cosine from which two instructions may differ in a value only, and overlap of words that say the same
+LONGEST_VALUE = 3  # words
+MOST_READ = 10_000  # characters
+
+_SPACES = re.compile(r"[^\S\n]+")
+_SENTENCE = re.compile(r"(?<![.!?;\n])[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
+_CLAUSE = re.compile(
+    r",?\s+\b(?:but|however|whereas|and then|then)\b,?\s+|(?:,|\s+and)\s+(?=(?:never|do not|don't|avoid|always|"
+    r"instead)\b)|:\s+",
+    re.I,
+)
+_CONDITION = re.compile(
+    r"^\s*(?:if|when|whenever|once|as soon as|in case|while|wenn|falls|si|cuando|quand)\b(?P<before>[^,]*),"
+    r"|\b(?:if|when|whenever|in case|while)\b(?P<after>.*)$",
+    re.I | re.S,
+)
+_HARMLESS = re.compile(
+    r"\b(?:do(?:es)? not|don't|never|not|without)\s+(?:forget(?:ting)?|fail(?:ing)?|hesitat(?:e|ing)|neglect(?:ing)?)\b"
+    r"|\bno (?:matter|later than|more than|less than|fewer than|doubt|problem|worries)\b|\bnot only\b|\bif not\b",
+    re.I,
+)
+_REPORT = re.compile(r"\b(?:(?:did|was|were) not|didn't|wasn't|weren't)\b", re.I)  # what happened is no claim
+_LEAVING = re.compile(r"\b(?:leav(?:e|ing) (?:out|off|away)|hold(?:ing)? off|steer clear of|get rid of)\b", re.I)
+_LINK = re.compile(
+    r"\s(?P<instead>instead of|rather than|in place of|in preference to|without)\s|,\s*(?:and )?(?P<rather>not)\s"
+    r"|\s(?P<before>before|until|unless)\s|\s(?P<after>after|once)\s",
+    re.I,
+)
+_PREFERRED = re.compile(r"\b(?:prefer\w*|favou?r\w*|choose|pick)\s+(?!to\b|not\b)(.{1,200}?)\s(?:over|to)\s", re.I)
+_INSTEAD_FIRST = re.compile(r"^\s*(?:instead of|rather than)\b([^,]*),(.*)$", re.I | re.S)
+_AND = re.compile(r"\s+and\s+", re.I)
+
+_LIGHT_VERBS = word_set("use uses used using put keep keeping give gives giving provide write add maximise maximize")
+_LIGHT = _LIGHT_VERBS | word_set("""
+    ensure sure try needed remember
+    explicitly strongly person people someone prefer prefers preferred preferring favour favor choose pick enjoy
+    enjoys enjoying like likes love der die das den dem ein eine einen el la los las un une le les il lo
+""")
+"""Words without weight in a claim: "keep answers short" is about short answers, "likes jazz" about jazz."""
+_SILENT = FUNCTION_WORDS | PREPOSITIONS | REFUSALS | _LIGHT
+_OPPOSITES = """
+    more less, more fewer, many few, short long, short detailed, brief detailed, brief long, brief lengthy,
+    concise detailed, concise long, concise verbose, brief verbose, short verbose, formal informal, formal casual,
+    include exclude, include omit, enable disable, allow deny, accept reject, accept decline,
+    approve reject, approve deny, increase decrease, raise lower, high low, higher lower, add remove, show hide,
+    start end, open close, early late, earlier later, fast slow, first last, public private,
+    manual automatic, online offline, minimum maximum, simple complex,
+    immediately later, plural singular, uppercase lowercase, ascending descending, strict lenient,
+    encourage discourage, newest oldest, up down, left right, on off, keep delete, keep remove, keep discard,
+    tell hide, polite rude, synchronous asynchronous, sync async, metric imperial, technical plain, serial parallel
+"""
+
+Words = frozenset[str]
+_NONE: Words = frozenset()
+
+
+def _by_opposite() -> dict[str, Words]:
+    opposites: dict[str, Words] = {}
+    for pair in _OPPOSITES.strip().split(","):
+        one, other = map(root, pair.split())
+        opposites[one] = opposites.get(one, _NONE) | {other}
+        opposites[other] = opposites.get(other, _NONE) | {one}
+    return opposites
+
+
+_OPPOSITE = _by_opposite()
+"""By stem: the stems that say the opposite."""
+
+_VALUE = r"(?P<value>[^,.;!?]{2,60})"
+_SINGLE_VALUED = (
+    phrase(rf"\b(lives?|living|based|located|resides?|moved|relocated) (back )?(in|to|near) {_VALUE}"),
+    phrase(rf"\b(works?|working) as {_VALUE}"),
+    phrase(rf"\b(works?|working) (for|at) {_VALUE}"),
+    phrase(r"\bis (?P<value>\d{1,3}) years? old"),
+    phrase(rf"\b(?P<subject>(all-time |absolute )?(favou?rite|preferred|go-to) [^,.;!?]{{2,40}}?) (is|are) {_VALUE}"),
+    phrase(
+        r"\bthe user's (?P<subject>((full|first|last|middle) )?name|nickname|birthday|hometown|native language|"
+        r"mother tongue|job|profession|nationality|blood type|shoe size|time zone|budget|deadline|goal) is "
+        rf"{_VALUE}"
+    ),
+)
+"""What a person has one of. The newest value is the true one."""
+_CHOICE = phrase(r"\b(prefers?|favou?rs?) (?P<value>[^,.;!?]{2,80})")
+_OVER = phrase(r" (over|to|rather than|instead of|more than) ")
+_ADDING = phrase(
+    r"\b(include|add|mention|check|ask|offer|show|list|cite|explain|name|remember|verify|confirm|be sure)\b"
+)
+"""Instructions that go together, whatever they name: a summary and a source can both be included."""
+
+
+def contradicts(one: str, other: str) -> bool:
+    """Whether two texts cannot both hold or be followed. The order of the two makes no difference.
+
+    >>> contradicts("Always ask for the order number.", "Do not ask for the order number.")
+    True
+    >>> contradicts("Avoid jargon.", "Do not use jargon.")
+    False
+    """
+    this, that = _read(one), _read(other)
+    return _are_claims_opposed(this, that) or any(
+        min(_dice(first, later), _dice(then, sooner)) >= SAME_MATTER
+        for first, then in this.sequences
+        for sooner, later in that.sequences
+    )
+
+
+def replacement(newer: str, older: str, similarity: float) -> str:
+    """Why a newer statement about a user replaces an older one; empty when both can hold.
+
+    >>> replacement("The user moved to Porto.", "The user lives in Lisbon.", 0.4)
+    "'Lisbon' became 'Porto'"
+    """
+    for pattern in _SINGLE_VALUED:
+        if reason := _other_value(pattern.search(newer), pattern.search(older)):
+            return reason
+    if similarity < RELATED:
+        return ""
+    if overlap(content_words(newer), content_words(older)) >= ALIKE:
+        if contradicts(newer, older):
+            return "one says yes and the other no"
+        now, before = figures(newer), figures(older)
+        if now and before and not now & before:
+            return "the figure changed"
+    return _other_choice(_CHOICE.search(newer), _CHOICE.search(older))
+
+
+def instruction_replacement(newer: str, older: str, similarity: float) -> str:
+    """Why a newer instruction replaces an older one that is alike in all but a few words: "prices in euros", "prices
+    in dollars". Empty when both can be kept."""
+    if similarity < ALIKE or is_negative(words(newer)) or is_negative(words(older)) or _ADDING.search(newer):
+        return ""
+    now, before = newer.lower().rstrip(".!").split(), older.lower().rstrip(".!").split()
+    first = _common_beginning(now, before)
+    last = _common_beginning(now[first:][::-1], before[first:][::-1])
+    value, earlier = now[first : len(now) - last], before[first : len(before) - last]
+    is_value = value and earlier and max(len(value), len(earlier)) <= LONGEST_VALUE and set(value).isdisjoint(earlier)
+    return f"{' '.join(earlier)!r} became {' '.join(value)!r}" if is_value and first + last > 1 else ""
+
+
+def _common_beginning(one: list[str], other: list[str]) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _other_value(now: re.Match[str] | None, before: re.Match[str] | None) -> str:
+    if not (now and before):
+        return ""
+    subjects = {(match.groupdict().get("subject") or "").lower() for match in (now, before)}
+    value, earlier = now["value"].strip(), before["value"].strip()
+    if len(subjects) > 1 or overlap(content_words(value), content_words(earlier)):
+        return ""
+    return f"{earlier!r} became {value!r}"
+
+
+def _other_choice(now: re.Match[str] | None, before: re.Match[str] | None) -> str:
+    """ "Prefers tea" and "prefers coffee": of a few words each, they are two answers to one question."""
+    if not (now and before):
+        return ""
+    is_short = max(len(content_words(now["value"])), len(content_words(before["value"]))) <= 2
+    chosen, earlier = _OVER.split(now["value"])[0], _OVER.split(before["value"])[0]
+    return f"{earlier!r} became {chosen!r}" if is_short and not content_words(chosen) & content_words(earlier) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What is asserted, or negated. `condition` and `details` tell apart claims about the same matter."""
+
+    is_negated: bool
+    matter: Words
+    details: Words
+    condition: Words
+
+    @property
+    def words(self) -> Words:
+        return self.matter | self.details
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The claims of a text; what it puts before what; and all words, to see quickly that two texts cannot disagree."""
+
+    claims: tuple[_Claim, ...]
+    sequences: tuple[tuple[Words, Words], ...]
+    asserted: Words
+    negated: Words
+    opposites: Words
+
+    @classmethod
+    def of(cls, claims: Iterable[_Claim], sequences: Iterable[tuple[Words, Words]]) -> "_Reading":
+        stated = tuple(dict.fromkeys(claim for claim in claims if claim.matter))
+        asserted = _NONE.union(*(claim.words for claim in stated if not claim.is_negated))
+        negated = _NONE.union(*(claim.words for claim in stated if claim.is_negated))
+        opposites = _NONE.union(*(_OPPOSITE[word] for word in asserted | negated if word in _OPPOSITE))
+        return cls(stated, tuple(pair for pair in sequences if all(pair)), asserted, negated, opposites)
+
+
+def _are_claims_opposed(this: _Reading, that: _Reading) -> bool:
+    if (
+        this.asserted.isdisjoint(that.negated)
+        and this.negated.isdisjoint(that.asserted)
+        and this.opposites.isdisjoint(that.asserted)
+        and this.opposites.isdisjoint(that.negated)
+    ):
+        return False
+    return any(_is_opposed(claim, against) for claim in this.claims for against in that.claims)
+
+
+def _is_opposed(one: _Claim, other: _Claim) -> bool:
+    """Whether the claims differ in an odd number of negations and opposite words, and speak of the same case."""
+    turned = frozenset(
+        word
+        for word in one.words - other.words
+        if any(opposite in other.words and opposite not in one.words for opposite in _OPPOSITE.get(word, _NONE))
+    )
+    if (one.is_negated != other.is_negated) == (len(turned) % 2 == 1):
+        return False
+    # "If the order is late", "if the order is on time". Without a common word they may be one case in two wordings.
+    here, there = one.condition, other.condition
+    if here & there and here - there and there - here:
+        return False
+    apart = turned.union(*(_OPPOSITE[word] for word in turned))
+    if _dice(one.words - apart, other.words - apart) >= SAME_MATTER:
+        return True
+    if one.details and other.details and not one.details & other.details:
+        return False
+    return _dice(one.matter - apart, other.matter - apart) >= SAME_MATTER
+
+
+def _dice(one: Words, other: Words) -> float:
+    return 2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0
+
+
+@lru_cache(maxsize=1 << 15)
+def _read(text: str) -> _Reading:
+    spaced = _SPACES.sub(" ", text[:MOST_READ].replace("’", "'"))  # long gaps would be read again and again
+    plain = _LEAVING.sub(" avoid ", _HARMLESS.sub(" ", spaced))
+    claims: list[_Claim] = []
+    sequences: list[tuple[Words, Words]] = []
+    for sentence in _SENTENCE.split(plain):
+        match = _CONDITION.search(sentence)
+        condition = _meaning(words(match["before"] or match["after"] or "")) if match else _NONE
+        main = f"{sentence[: match.start()]} {sentence[match.end() :]}" if match else sentence
+        for clause in [] if _REPORT.search(main) else _CLAUSE.split(main):
+            chosen_first = _INSTEAD_FIRST.sub(r"\2 instead of \1", _PREFERRED.sub(r"\1 instead of ", clause))
+            stated, ordered = _read_clause(chosen_first, condition)
+            claims += stated
+            sequences += ordered
+    return _Reading.of(claims, sequences)
+
+
+def _read_clause(clause: str, condition: Words) -> tuple[list[_Claim], list[tuple[Words, Words]]]:
+    """What a clause asserts and negates, and what it puts before what."""
+    link = _LINK.search(clause)
+    head, tail = (clause[: link.start()], clause[link.end() :]) if link else (clause, "")
+    how = link.lastgroup if link else None
+    sequence = _meaning(words(head)), _meaning(words(tail))
+    if is_negative(words(head)):
+        if how == "before" or (link and link.group().strip().lower() == "without"):
+            return [_claim(tail, condition)], [sequence[::-1]]  # "do not refund before you have checked": check first
+        claims = [_claim(clause if how == "after" else head, condition)]
+        return claims + ([_claim(tail, condition)] if how in ("instead", "rather") else []), []
+    parts = _AND.split(head)
+    claims = [_claim(part, condition) for part in ([head, *parts] if len(parts) > 1 else parts)]
+    match how:
+        case "instead" | "rather":
+            return [*claims, _claim(tail, condition, is_negated=True)], []
+        case "before":
+            return claims, [sequence]
+        case "after":
+            return claims, [sequence[::-1]]
+    return claims, []
+
+
+def _claim(text: str, condition: Words, *, is_negated: bool = False) -> _Claim:
+    """A no counts where it stands in the matter; in the details it is about those: "refund what was not sent".
+
+    The matter ends at the first preposition that does not belong to the verb, as that of "ask for" does.
+    """
+    tokens = words(text)
+    carrying = 0
+    end = len(tokens)
+    for place, word in enumerate(tokens):
+        if word in PREPOSITIONS and carrying > 1:
+            end = place
+            break
+        carrying += word in _LIGHT_VERBS or not _is_silent(word)
+    matter = tokens[:end]
+    return _Claim(is_negated ^ is_negative(matter), _meaning(matter), _meaning(tokens[end:]), condition)
+
+
+def _meaning(tokens: list[str]) -> Words:
+    return frozenset(root(word) for word in tokens if not _is_silent(word))
+
+
+def _is_silent(word: str) -> bool:
+    return word in _SILENT or is_negation(word)

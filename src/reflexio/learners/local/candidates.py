@@ -1,0 +1,107 @@
+"""What the rules found in a window: which candidates are kept, and which type each of them belongs to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reflexio.language.words import content_words, overlap
+from reflexio.models.config import Config
+from reflexio.models.learned import Candidate, Quote
+from reflexio.models.learning import Kind
+from reflexio.ports.embedding import Embedder
+
+MOST_KEPT = 3
+SAME = 0.8
+MOST_CACHED = 1000
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class RuleMatch:
+    """A candidate that a rule found, without its type, and the weight with which it competes for a place."""
+
+    weight: float
+    candidate: Candidate
+
+
+def playbook_match(
+    weight: float, content: str, trigger: str, rationale: str, evidence: tuple[Quote, ...], **metadata: str
+) -> RuleMatch:
+    return RuleMatch(weight, Candidate(Kind.USER_PLAYBOOK, "", content, trigger, rationale, evidence, metadata))
+
+
+def strongest(matches: Sequence[RuleMatch]) -> list[Candidate]:
+    """At most `MOST_KEPT` candidates, strongest first, without repetitions; of equals, the first."""
+    kept: list[Candidate] = []
+    for match in sorted(matches, key=lambda match: -match.weight):
+        candidate = match.candidate
+        words = content_words(candidate.content)
+        is_repeated = any(
+            candidate.kind is other.kind and overlap(words, content_words(other.content)) >= SAME for other in kept
+        )
+        if len(kept) < MOST_KEPT and not is_repeated:
+            kept.append(candidate)
+    return kept
+
+
+@dataclass(frozen=True)
+class LearningType:
+    """A configured type of profiles or playbooks: its name, and the text to which candidates are compared."""
+
+    name: str
+    label: str
+
+
+class TypeClassifier:
+    """Assigns candidates to types. Caches the vectors of the types, which are the same from window to window."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._labels: dict[str, Vector] = {}
+
+    async def assign(self, candidates: Sequence[Candidate], config: Config) -> list[Candidate]:
+        """Each candidate with the name of its nearest type, in order; of types equally near, the first.
+
+        Candidates of a kind without types are dropped.
+        """
+        types = {kind: learning_types(config, kind) for kind in (Kind.PROFILE, Kind.USER_PLAYBOOK)}
+        kept = [candidate for candidate in candidates if types[candidate.kind]]
+        ambiguous = [candidate for candidate in kept if len(types[candidate.kind]) > 1]
+        await self._cache({choice.label for candidate in ambiguous for choice in types[candidate.kind]})
+        texts = list(dict.fromkeys(candidate.text for candidate in ambiguous))
+        vectors = dict(zip(texts, await self._embedder.embed(texts), strict=True)) if texts else {}
+        return [
+            replace(candidate, name=self._nearest(types[candidate.kind], vectors.get(candidate.text)).name)
+            for candidate in kept
+        ]
+
+    def _nearest(self, types: Sequence[LearningType], vector: Vector | None) -> LearningType:
+        # A request to forget stands under both kinds with the same text: one kind may have a choice, the other not.
+        if len(types) == 1 or vector is None:
+            return types[0]
+        return max(types, key=lambda learning_type: float(self._labels[learning_type.label] @ vector))
+
+    async def _cache(self, labels: set[str]) -> None:
+        new = sorted(labels - self._labels.keys())
+        if not new:
+            return
+        vectors = await self._embedder.embed(new)
+        if len(self._labels) + len(new) > MOST_CACHED:
+            self._labels = {label: self._labels[label] for label in labels if label in self._labels}
+        self._labels |= dict(zip(new, vectors, strict=True))
+
+
+def learning_types(config: Config, kind: Kind) -> list[LearningType]:
+    if kind is Kind.PROFILE:
+        profiles = config.profile_extractor_configs
+        definitions = [(profile.extractor_name, profile.extraction_definition_prompt) for profile in profiles]
+    else:
+        playbooks = config.playbook_configs
+        definitions = [(playbook.playbook_name, playbook.playbook_definition_prompt) for playbook in playbooks]
+    return [
+        LearningType(name, f"{name.replace('_', ' ').replace('-', ' ')}: {' '.join(definition.split())}")
+        for name, definition in definitions
+    ]

@@ -1,0 +1,109 @@
+"""What happens to a candidate next to what is stored: it is known, says more, contradicts it, or is new."""
+
+import re
+
+from reflexio.language.contradiction import instruction_replacement, replacement
+from reflexio.language.words import content_words, figures
+from reflexio.learners.local.instructions import EVERYTHING
+from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
+from reflexio.models.learning import Kind
+
+IDENTICAL = 0.97
+SAME_MATTER = 0.75
+RELATED = 0.6  # cosine from which one learning can contain another
+ABOUT_SUBJECT = 0.55
+NAMES_SUBJECT = 0.3  # enough when the learning contains the words to be forgotten
+LONGEST = 700
+
+_OWNER = re.compile(r"The user's (\w+)", re.I)
+
+
+def decide(question: Neighbourhood) -> Decision:
+    candidate = question.candidate
+    if candidate.forget:
+        return _forget(question)
+    near = [
+        neighbour
+        for neighbour in question.neighbours
+        if neighbour.learning.name in ("", candidate.name) and _is_same_case(candidate, neighbour)
+    ]
+    return (
+        _replace_contradicted(candidate, near)
+        or _drop_known(candidate, near)
+        or _merge(candidate, near)
+        or Decision("add", reason="Nothing stored says this.")
+    )
+
+
+def _forget(question: Neighbourhood) -> Decision:
+    subject = question.candidate.content
+    words = content_words(subject)
+    targets = tuple(
+        neighbour.learning.id
+        for neighbour in question.neighbours
+        if subject == EVERYTHING
+        or neighbour.similarity >= (NAMES_SUBJECT if words & content_words(neighbour.learning.text) else ABOUT_SUBJECT)
+    )
+    if not targets:
+        return Decision("drop", reason="Nothing stored is about what should be forgotten.")
+    return Decision("forget", targets, reason="The user asked to forget it.")
+
+
+def _replace_contradicted(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
+    reasons: dict[int, str] = {}
+    for neighbour in near:
+        texts = candidate.content, neighbour.learning.content
+        reason = replacement(*texts, neighbour.similarity)
+        if not reason and candidate.kind is not Kind.PROFILE:
+            reason = instruction_replacement(*texts, neighbour.similarity)
+        if reason:
+            reasons[neighbour.learning.id] = reason
+    if not reasons:
+        return None
+    first = next(iter(reasons.values()))
+    return Decision("replace", tuple(reasons), reason=f"It contradicts what was stored: {first}.")
+
+
+def _drop_known(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
+    words, numbers = content_words(candidate.content), figures(candidate.content)
+    for neighbour in near:
+        stored = neighbour.learning.content
+        says_no_more = words <= content_words(stored) and numbers <= figures(stored)
+        if neighbour.similarity >= (RELATED if says_no_more else IDENTICAL):
+            return Decision("drop", (neighbour.learning.id,), reason="It is known already.")
+    return None
+
+
+def _merge(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
+    """With the wording of the candidate where it says all that was stored, else with both."""
+    words = content_words(candidate.content)
+    contained = tuple(
+        neighbour.learning.id
+        for neighbour in near
+        if content_words(neighbour.learning.content) <= words and neighbour.similarity >= RELATED
+    )
+    if contained:
+        reason = "It says what was stored, and more."
+        return Decision("merge", contained, candidate.content, candidate.trigger, candidate.rationale, reason)
+    stored = next((neighbour.learning for neighbour in near if neighbour.similarity >= SAME_MATTER), None)
+    if stored is None or len(stored.content) + len(candidate.content) > LONGEST:
+        return None
+    return Decision(
+        "merge",
+        (stored.id,),
+        f"{stored.content.rstrip()} {candidate.content}",
+        candidate.trigger or stored.trigger,
+        candidate.rationale or stored.rationale,
+        "Both are about the same, and each says something the other does not.",
+    )
+
+
+def _is_same_case(candidate: Candidate, neighbour: Neighbour) -> bool:
+    """Facts about different people, and playbooks for different requests, stand beside each other."""
+    owners = [_OWNER.match(content) for content in (candidate.content, neighbour.learning.content)]
+    owner, stored_owner = (match[1].lower() if match else "" for match in owners)
+    if owner != stored_owner:
+        return False
+    trigger, stored_trigger = content_words(candidate.trigger), content_words(neighbour.learning.trigger)
+    shared = len(trigger & stored_trigger)
+    return shared * 2 >= min(len(trigger), len(stored_trigger)) and bool(trigger) == bool(stored_trigger)

@@ -1,0 +1,105 @@
+"""A tool call that failed, and the call of the same tool that then worked: the difference becomes a playbook."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reflexio.language.words import word_set
+from reflexio.learners.local.candidates import RuleMatch, playbook_match
+from reflexio.learners.local.sentences import quotes
+from reflexio.learners.local.triggers import request_before, trigger_of
+from reflexio.models.learned import Quote, ToolCall, Turn
+
+LONGEST_VALUE = 120
+MOST_DIFFERENCES = 4
+
+_ARGUMENTS = ("input", "args", "arguments", "params", "parameters", "tool_input", "kwargs")
+_OUTCOMES = word_set("output result response error errors status message stderr exception traceback duration id")
+_BAD_STATUS = re.compile(
+    r"\b(?:err|error|errored|fail|failed|failure|timeout|exception|invalid|rejected|denied|4\d\d|5\d\d)\b", re.I
+)
+_BAD_RESULT = re.compile(r"^\s*(?:error|exception|traceback|failed|failure|invalid|fatal)\b", re.I)
+
+
+def recoveries(turns: Sequence[Turn]) -> Iterator[RuleMatch]:
+    """One playbook for each tool that failed and then worked with other arguments."""
+    failures: dict[str, tuple[Turn, ToolCall]] = {}
+    for place, turn in enumerate(turns):
+        for call in turn.tools:
+            if _problem(call):
+                failures[call.name] = (turn, call)
+            elif call.name in failures:
+                failure = failures.pop(call.name)
+                if turn.is_new and (match := _recovery(turns, place, *failure, call)):
+                    yield match
+
+
+def _problem(call: ToolCall) -> str:
+    """What went wrong, in the tool's words where it has some; empty when the call worked."""
+    if error := _first_text(call, "error", "errors", "exception", "stderr"):
+        return error
+    output = _first_text(call, "output", "result", "response")
+    if _BAD_STATUS.search(call.status):
+        return output or _first_text(call, "message") or call.status
+    return output if _BAD_RESULT.match(output) else ""
+
+
+def _first_text(call: ToolCall, *keys: str) -> str:
+    for key in keys:
+        value = call.data.get(key)
+        text = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
+        if text:
+            return text
+    return ""
+
+
+def _recovery(
+    turns: Sequence[Turn], place: int, failed_in: Turn, failed: ToolCall, worked: ToolCall
+) -> RuleMatch | None:
+    before, after = _arguments(failed), _arguments(worked)
+    changed = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)][:MOST_DIFFERENCES]
+    if not changed:
+        return None  # the same call again: a transient failure, nothing to learn
+    problem = _problem(failed).splitlines()[0]
+    differences = "; ".join(_difference(key, before, after) for key in changed)
+    request = request_before(turns, place + 1)
+    values = [after[key] for key in changed if isinstance(after.get(key), str) and after[key].strip()]
+    return playbook_match(
+        1.15,
+        f"Call {worked.name} {differences}. Otherwise it fails: {_shortened(problem)}",
+        f"The agent calls {worked.name}" + (f" after: {trigger_of(request)}" if request else ""),
+        "The call failed, and worked when this was changed.",
+        (
+            *quotes(request),
+            # Cut at a line, so that the quote stands in the tool's data as it is.
+            Quote(failed_in.id, problem[:LONGEST_VALUE]),
+            *(Quote(turns[place].id, value) for value in values),
+        ),
+        signal="tool",
+        tool=worked.name,
+    )
+
+
+def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:
+    old, new = (_shortened(json.dumps(arguments.get(key), ensure_ascii=False)) for arguments in (before, after))
+    if key not in after:
+        return f"without {key}"
+    return f"with {key}={new}, not {old}" if key in before else f"with {key}={new}"
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    for key in _ARGUMENTS:
+        if key in call.data:
+            arguments = call.data[key]
+            if isinstance(arguments, str):
+                try:
+                    arguments = json.loads(arguments)
+                except ValueError:
+                    return {key: arguments}
+            return arguments if isinstance(arguments, dict) else {key: arguments}
+    return {key: value for key, value in call.data.items() if key not in _OUTCOMES}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE].rstrip() + "…"
