@@ -112,13 +112,7 @@ def _show_turns(client: ReflexioClient, console: Console) -> None:
 
 
 def _show_learnings(client: ReflexioClient, console: Console) -> None:
-    table = _table(
-        "Learned by rules, without a model",
-        user="cyan",
-        kind="magenta",
-        learning="green",
-        quote_from_the_conversation="",
-    )
+    table = _table("Learned by rules, without a model", user="cyan", kind="magenta", learning="green", quote="")
     for user, _, _ in CONVERSATIONS:
         for profile in client.get_profiles(user).user_profiles:
             table.add_row(user, "profile", profile.content, profile.source_span)

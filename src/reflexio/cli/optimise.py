@@ -1,6 +1,5 @@
 """`reflexio optimise`: search for better wording of a playbook on a running server, and show the result."""
 
-import difflib
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +20,7 @@ if TYPE_CHECKING:  # at run time these load where they are used: a starting serv
 app = typer.Typer(
     help="Search for better wording of playbooks, tested against the real assistant.", no_args_is_help=True
 )
-Url = Annotated[str, typer.Option(help="The server's URL (REFLEXIO_URL, else http://127.0.0.1:8081).")]
+Url = Annotated[str, typer.Option(help="Address of the server (REFLEXIO_URL, else http://127.0.0.1:8081).")]
 JobId = Annotated[int, typer.Argument(help="The number that `reflexio optimise list` shows.")]
 POLL_SECONDS = 0.25
 DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -36,10 +35,12 @@ def _connect(url: str) -> "ReflexioClient":
 @app.command()
 def run(
     playbook_id: Annotated[int, typer.Argument(help="The number of the playbook.")],
-    user: Annotated[bool, typer.Option("--user", help="The number is of a user playbook.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the largest number of calls.")] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the job to its end.")] = True,
-    seed: Annotated[int | None, typer.Option(help="With the same answers, the same seed repeats a search.")] = None,
+    user: Annotated[bool, typer.Option("--user", help="The number is that of a user playbook.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the maximum number of calls.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")] = True,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed; the same seed and answers make the same search.")
+    ] = None,
     url: Url = "",
 ) -> None:
     """Search for better wording of one playbook, and show the progress."""
@@ -64,7 +65,7 @@ def run(
 
 @app.command("list")
 def list_jobs(
-    limit: Annotated[int, typer.Option(help="How many jobs, newest first.", min=1, max=1000)] = 20, url: Url = ""
+    limit: Annotated[int, typer.Option(help="Maximum number of jobs.", min=1, max=1000)] = 20, url: Url = ""
 ) -> None:
     """List the jobs, newest first."""
     from rich.console import Console
@@ -83,14 +84,14 @@ def list_jobs(
 
 @app.command()
 def show(job_id: JobId, url: Url = "") -> None:
-    """Show one job: its candidates, its decision, and how the winner differs from the incumbent."""
+    """Show one job: the candidates, the decision, and how the winner differs from the incumbent."""
     with _connect(url) as client:
         _print_result(client.get_playbook_optimization(job_id))
 
 
 @app.command()
 def cancel(job_id: JobId, url: Url = "") -> None:
-    """Stop a job. No playbook changes."""
+    """Cancel a job. No playbook is changed."""
     with _connect(url) as client:
         response = client.cancel_playbook_optimization(job_id)
     typer.echo(f"Job {job_id}: {response.msg}")
@@ -163,7 +164,9 @@ def _candidate_table(result: "GetPlaybookOptimizationResponse") -> "Table":
 
 
 def _difference(before: str, after: str) -> "Text":
+    from difflib import unified_diff
+
     from rich.text import Text
 
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "incumbent", "winner", lineterm="")
+    lines = unified_diff(before.splitlines(), after.splitlines(), "incumbent", "winner", lineterm="")
     return Text("\n").join(Text(line, style=DIFF_COLOURS.get(line[:1], "")) for line in lines)

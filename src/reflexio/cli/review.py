@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Review agent playbooks: list, show, approve, reject, edit, undo.")
 
-Url = Annotated[str, typer.Option(help="The server's URL (REFLEXIO_URL, else http://127.0.0.1:8081).")]
+Url = Annotated[str, typer.Option(help="Address of the server (REFLEXIO_URL, else http://127.0.0.1:8081).")]
 Ids = Annotated[list[int], typer.Argument(help="Numbers of agent playbooks.")]
 Number = Annotated[int, typer.Argument(help="Number of an agent playbook.")]
-Version = Annotated[str | None, typer.Option("--agent-version", help="Only playbooks of this agent version.")]
-Type = Annotated[str | None, typer.Option("--playbook-name", help="Only playbooks of this type.")]
-Reason = Annotated[str, typer.Option(help="The reason; it is recorded.")]
-Reviewer = Annotated[str, typer.Option(help="Who decides; it is recorded (your login name).")]
+Version = Annotated[str | None, typer.Option("--agent-version", help="Only this agent version.")]
+Type = Annotated[str | None, typer.Option("--playbook-name", help="Only this playbook type.")]
+Reason = Annotated[str, typer.Option(help="The reason, stored with the decision.")]
+Reviewer = Annotated[str, typer.Option(help="Name of the reviewer, stored with the decision (your login name).")]
 CHOICES = "[a]pprove  [r]eject  [e]dit and approve  [s]kip  [q]uit"
 
 
@@ -68,14 +68,14 @@ def root(
 
 @app.command("list")
 def list_queue(agent_version: Version = None, playbook_name: Type = None, url: Url = "") -> None:
-    """List the playbooks that wait for a decision, one a line."""
+    """List the review queue, one playbook a line."""
     with _connect(url) as client:
         _list(_queue(client, agent_version, playbook_name))
 
 
 @app.command()
 def show(number: Number, url: Url = "") -> None:
-    """Show one playbook with its evidence, disagreement, difference and history."""
+    """Show one agent playbook with its evidence, disagreement, difference and history."""
     with _connect(url) as client:
         (item,) = client.get_review_queue(agent_playbook_id=number).items
         typer.echo(describe(item))
@@ -83,38 +83,30 @@ def show(number: Number, url: Url = "") -> None:
 
 @app.command()
 def approve(numbers: Ids, reason: Reason = "", reviewer: Reviewer = "", url: Url = "") -> None:
-    """Approve several playbooks, all or none. The playbooks that they replace are retired."""
+    """Approve one or more agent playbooks, all or none. The playbooks that they replace are retired."""
     with _connect(url) as client:
-        _print_response(
-            client.review_agent_playbooks(
-                numbers, playbook_status="approved", reviewer=_reviewer_name(reviewer), reason=reason
-            )
-        )
+        _decide(client, numbers, "approved", _reviewer_name(reviewer), reason)
 
 
 @app.command()
 def reject(numbers: Ids, reason: Reason = "", reviewer: Reviewer = "", url: Url = "") -> None:
-    """Reject several playbooks, all or none."""
+    """Reject one or more agent playbooks, all or none."""
     with _connect(url) as client:
-        _print_response(
-            client.review_agent_playbooks(
-                numbers, playbook_status="rejected", reviewer=_reviewer_name(reviewer), reason=reason
-            )
-        )
+        _decide(client, numbers, "rejected", _reviewer_name(reviewer), reason)
 
 
 @app.command()
 def edit(
     number: Number,
-    content: Annotated[str | None, typer.Option(help="The new content.")] = None,
-    trigger: Annotated[str | None, typer.Option(help="The new trigger: when the playbook applies.")] = None,
-    rationale: Annotated[str | None, typer.Option(help="The new rationale.")] = None,
-    approved: Annotated[bool, typer.Option("--approve", help="Also approve the playbook.")] = False,
+    content: Annotated[str | None, typer.Option(help="The new text.")] = None,
+    trigger: Annotated[str | None, typer.Option(help="When it applies.")] = None,
+    rationale: Annotated[str | None, typer.Option(help="The rationale.")] = None,
+    approved: Annotated[bool, typer.Option("--approve", help="Approve it in the same call.")] = False,
     reason: Reason = "",
     reviewer: Reviewer = "",
     url: Url = "",
 ) -> None:
-    """Change the wording of one playbook, and approve it with --approve. Without a new wording it asks for one."""
+    """Change the wording of one agent playbook, and with --approve approve it. Without a wording it asks for one."""
     with _connect(url) as client:
         if content is None and trigger is None and rationale is None:
             (item,) = client.get_review_queue(agent_playbook_id=number).items
@@ -133,9 +125,13 @@ def edit(
 
 @app.command()
 def undo(numbers: Ids, reason: Reason = "", reviewer: Reviewer = "", url: Url = "") -> None:
-    """Take back the last decision about each playbook. Playbooks that it retired are restored."""
+    """Undo the last decision about each agent playbook. Playbooks that the decision retired are restored."""
     with _connect(url) as client:
         _print_response(client.undo_review(numbers, reviewer=_reviewer_name(reviewer), reason=reason))
+
+
+def _decide(client: "ReflexioClient", numbers: list[int], status: str, reviewer: str, reason: str = "") -> None:
+    _print_response(client.review_agent_playbooks(numbers, playbook_status=status, reviewer=reviewer, reason=reason))
 
 
 def _queue(client: "ReflexioClient", agent_version: str | None, playbook_name: str | None) -> "list[ReviewItem]":
@@ -163,24 +159,21 @@ def _walk(client: "ReflexioClient", items: "list[ReviewItem]", reviewer: str) ->
     """Asks about one playbook after the other. Each decision is stored at once."""
     for place, item in enumerate(items, start=1):
         typer.echo(f"\n── {place} of {len(items)} ──\n{describe(item)}\n")
-        if not _decide(client, item.agent_playbook, reviewer):
+        if not _ask_decision(client, item.agent_playbook, reviewer):
             return
     typer.echo("Nothing waits for a decision." if not items else "That was the last one.")
 
 
-def _decide(client: "ReflexioClient", playbook: "AgentPlaybook", reviewer: str) -> bool:
+def _ask_decision(client: "ReflexioClient", playbook: "AgentPlaybook", reviewer: str) -> bool:
     """Asks for one decision and stores it. False when the reviewer wants to stop."""
     number = playbook.agent_playbook_id
     match typer.prompt(CHOICES, default="s", show_default=False).strip().lower()[:1]:
         case "q":
             return False
         case "a":
-            _print_response(client.review_agent_playbooks([number], playbook_status="approved", reviewer=reviewer))
+            _decide(client, [number], "approved", reviewer)
         case "r":
-            reason = typer.prompt("Reason", default="", show_default=False)
-            _print_response(
-                client.review_agent_playbooks([number], playbook_status="rejected", reviewer=reviewer, reason=reason)
-            )
+            _decide(client, [number], "rejected", reviewer, typer.prompt("Reason", default="", show_default=False))
         case "e":
             text = _ask_wording(playbook)
             response = client.update_agent_playbook(number, content=text, playbook_status="approved", reviewer=reviewer)

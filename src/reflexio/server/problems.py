@@ -52,11 +52,8 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
                     "type": "object",
                     "required": ["type", "title", "status", "detail", "request_id"],
                     "properties": {
-                        "type": {"type": "string"},
-                        "title": {"type": "string"},
+                        **{name: {"type": "string"} for name in ("type", "title", "detail", "request_id")},
                         "status": {"type": "integer"},
-                        "detail": {"type": "string"},
-                        "request_id": {"type": "string"},
                         "errors": {"type": "array", "items": {"type": "object", "required": ["loc", "msg", "type"]}},
                     },
                 }

@@ -26,15 +26,22 @@ from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
 
 router = Router(prefix="/api", tag="search")
+LearningSearch = SearchUserProfilesRequest | SearchUserPlaybooksRequest | SearchAgentPlaybooksRequest
+SearchRequest = LearningSearch | SearchInteractionsRequest | UnifiedSearchRequest
 
 
-def _report(answer: SearchHits, mode: str, requested: str, count: int) -> dict[str, Any]:
+def _report(mode: str, body: SearchRequest, *answers: SearchHits) -> dict[str, Any]:
     """The fields of every search response besides its rows."""
-    limits = ", by words alone" if mode != requested else "" if answer.complete else ", most rows have no vector yet"
+    limits = ""
+    if mode != body.search_mode:
+        limits = ", by words alone"
+    elif not all(answer.complete for answer in answers):
+        limits = ", most rows have no vector yet"
     return {
-        "msg": f"Found {count}{limits}",
+        "msg": f"Found {sum(len(answer.rows) for answer in answers)}{limits}",
         "degraded": bool(limits),
         "search_mode_effective": mode,
+        "explanations": [reason for answer in answers for reason in answer.explanations()] if body.explain else None,
     }
 
 
@@ -44,9 +51,7 @@ async def search_profiles(request: Request, body: SearchUserProfilesRequest) -> 
     where = filters.searched_profiles(body, get_reflexio(request).clock.now())
     answer, mode = await search_learnings(get_store(request), get_reflexio(request).query_embedder, where, body)
     return SearchProfilesResponse.model_construct(
-        user_profiles=[UserProfile.of(row) for row in answer.rows],
-        explanations=answer.explanations() if body.explain else None,
-        **_report(answer, mode, body.search_mode, len(answer.rows)),
+        user_profiles=[UserProfile.of(row) for row in answer.rows], **_report(mode, body, answer)
     )
 
 
@@ -56,9 +61,7 @@ async def search_user_playbooks(request: Request, body: SearchUserPlaybooksReque
     where = filters.searched_user_playbooks(body)
     answer, mode = await search_learnings(get_store(request), get_reflexio(request).query_embedder, where, body)
     return SearchUserPlaybooksResponse.model_construct(
-        user_playbooks=[UserPlaybook.of(row) for row in answer.rows],
-        explanations=answer.explanations() if body.explain else None,
-        **_report(answer, mode, body.search_mode, len(answer.rows)),
+        user_playbooks=[UserPlaybook.of(row) for row in answer.rows], **_report(mode, body, answer)
     )
 
 
@@ -68,9 +71,7 @@ async def search_agent_playbooks(request: Request, body: SearchAgentPlaybooksReq
     where = filters.searched_agent_playbooks(body)
     answer, mode = await search_learnings(get_store(request), get_reflexio(request).query_embedder, where, body)
     return SearchAgentPlaybooksResponse.model_construct(
-        agent_playbooks=[AgentPlaybook.of(row) for row in answer.rows],
-        explanations=answer.explanations() if body.explain else None,
-        **_report(answer, mode, body.search_mode, len(answer.rows)),
+        agent_playbooks=[AgentPlaybook.of(row) for row in answer.rows], **_report(mode, body, answer)
     )
 
 
@@ -78,11 +79,7 @@ async def search_agent_playbooks(request: Request, body: SearchAgentPlaybooksReq
 async def search_interactions(request: Request, body: SearchInteractionsRequest) -> SearchInteractionsResponse:
     """A user's turns that match the query, best first. Without a query: the newest."""
     answer, mode = await service.search_interactions(get_store(request), get_reflexio(request).query_embedder, body)
-    return SearchInteractionsResponse.model_construct(
-        interactions=list(answer.rows),
-        explanations=answer.explanations() if body.explain else None,
-        **_report(answer, mode, body.search_mode, len(answer.rows)),
-    )
+    return SearchInteractionsResponse.model_construct(interactions=list(answer.rows), **_report(mode, body, answer))
 
 
 @router.direct("POST", "/search")
@@ -94,16 +91,11 @@ async def unified_search(request: Request, body: UnifiedSearchRequest) -> Unifie
     """
     parts = get_reflexio(request)
     hits, mode = await search_all_kinds(get_store(request), parts.query_embedder, body, parts.clock.now())
-    answers = (hits.profiles, hits.user_playbooks, hits.agent_playbooks)
-    count = sum(len(answer.rows) for answer in answers)
     return UnifiedSearchResponse.model_construct(
         profiles=[UserProfile.of(row) for row in hits.profiles.rows],
         user_playbooks=[UserPlaybook.of(row) for row in hits.user_playbooks.rows],
         agent_playbooks=[AgentPlaybook.of(row) for row in hits.agent_playbooks.rows],
-        explanations=[explanation for answer in answers for explanation in answer.explanations()]
-        if body.explain
-        else None,
-        **_report(SearchHits(complete=hits.complete), mode, body.search_mode, count),
+        **_report(mode, body, hits.profiles, hits.user_playbooks, hits.agent_playbooks),
     )
 
 
