@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, Unpack, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -235,8 +235,6 @@ class Client:
             return " or ".join(dict.fromkeys(self._type(each) for each in inside if each is not NoneType))
         if origin is Literal:
             return _one_of(list(inside))
-        if origin is Unpack:
-            return "anything"
         if inside and "Callable" not in str(origin):
             return f"{origin.__name__} of {self._type(inside[-1] if origin is dict else inside[0])}"
         name = getattr(hint, "__name__", str(hint))

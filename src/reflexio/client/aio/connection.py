@@ -19,7 +19,7 @@ from reflexio.client import responses
 from reflexio.client.background import AsyncBackground, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import AsyncHttpClients, Endpoint
-from reflexio.client.requests import NO_FIELDS, NO_HEADERS, build_request, prepare
+from reflexio.client.requests import NO_FIELDS, NO_HEADERS, build_request, prepare, show_keywords
 from reflexio.client.responses import Reply
 from reflexio.client.routes import ClientRoute, NoRequest
 
@@ -55,6 +55,9 @@ class Connection:
         self._background = AsyncBackground(on_background_error)
         self._sleep = asyncio.sleep
         self._http = AsyncHttpClients(self.endpoint, transport)
+
+    def __init_subclass__(cls) -> None:
+        show_keywords(cls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -100,26 +103,26 @@ class Connection:
         return response
 
     async def _send_cached(
-        self, topic: str, route: ClientRoute[A], fields: Mapping[str, object], *, force_refresh: bool, **named: object
+        self, route: ClientRoute[A], force_refresh: bool, fields: Mapping[str, object], /, **named: object
     ) -> A:
         request = build_request(route.request, fields, **named)
         question = request.model_dump_json()
-        known = None if force_refresh else self._cache.get(topic, question, route.response)
+        known = None if force_refresh else self._cache.get(route.cached_as, question, route.response)
         if known is not None:
             return known
-        change = self._cache.change(topic)
+        change = self._cache.change(route.cached_as)
         response = await self._send(route, request=request)
         if getattr(response, "success", True):
-            self._cache.put(topic, question, response, change)
+            self._cache.put(route.cached_as, question, response, change)
         return response
 
-    async def _delete(self, route: ClientRoute[A], *, wait: bool, **named: object) -> A | None:
+    async def _delete(self, route: ClientRoute[A], wait: bool, /, **named: object) -> A | None:
         if wait:
             return await self._send(route, request=build_request(route.request, **named))
-        self._send_in_background(route, **named)
+        self._start(route, **named)
         return None
 
-    def _send_in_background(self, route: ClientRoute[A], **named: object) -> None:
+    def _start(self, route: ClientRoute[A], **named: object) -> None:
         request = build_request(route.request, **named)
         self._cache.forget(*route.changes)
         self._background.start(partial(self._send, route, request=request))

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from reflexio.client import routes
 from reflexio.client.aio.connection import Connection
 from reflexio.client.fields import GetInteractionsFields, GetRequestsFields
-from reflexio.client.requests import awaitable, with_field_signature
+from reflexio.client.requests import awaitable
 from reflexio.models.identity import new_id
 from reflexio.models.interaction import (
     BulkDeleteResponse,
@@ -79,7 +79,6 @@ class InteractionCalls(Connection):
         """How far learning from a publish has come: pending, processing, done, failed or not_tracked."""
         return (await self._send(routes.LEARNING_STATUS, request_id=request_id)).status
 
-    @with_field_signature
     async def get_interactions(
         self,
         user_id: str | GetInteractionsRequest | dict[str, Any] | None = None,
@@ -95,7 +94,6 @@ class InteractionCalls(Connection):
         """Everybody's turns, newest first."""
         return await self._send(routes.GET_ALL_INTERACTIONS, limit=limit, cursor=cursor)
 
-    @with_field_signature
     async def get_requests(
         self, request: GetRequestsRequest | dict[str, Any] | None = None, **fields: Unpack[GetRequestsFields]
     ) -> GetRequestsResponse:
@@ -110,16 +108,16 @@ class InteractionCalls(Connection):
     ) -> DeleteResponse | None:
         """Deletes one turn: in the background, unless `wait_for_response` is true."""
         return await self._delete(
-            routes.DELETE_INTERACTION, user_id=user_id, interaction_id=interaction_id, wait=wait_for_response
+            routes.DELETE_INTERACTION, wait_for_response, user_id=user_id, interaction_id=interaction_id
         )
 
     async def delete_request(self, request_id: str, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one publish with its turns: in the background, unless `wait_for_response` is true."""
-        return await self._delete(routes.DELETE_REQUEST, request_id=request_id, wait=wait_for_response)
+        return await self._delete(routes.DELETE_REQUEST, wait_for_response, request_id=request_id)
 
     async def delete_session(self, session_id: str, wait_for_response: bool = False) -> DeleteSessionResponse | None:
         """Deletes all publishes of a session: in the background, unless `wait_for_response` is true."""
-        return await self._delete(routes.DELETE_SESSION, session_id=session_id, wait=wait_for_response)
+        return await self._delete(routes.DELETE_SESSION, wait_for_response, session_id=session_id)
 
     async def delete_requests_by_ids(self, request_ids: Sequence[str]) -> BulkDeleteResponse:
         """Deletes several publishes; unknown ids are passed over."""

@@ -13,7 +13,7 @@ from reflexio.client.fields import (
     SearchUserProfilesFields,
     UnifiedSearchFields,
 )
-from reflexio.client.requests import awaitable, with_field_signature
+from reflexio.client.requests import awaitable
 from reflexio.models.search import (
     ContextResponse,
     SearchAgentPlaybooksRequest,
@@ -32,7 +32,6 @@ from reflexio.models.search import (
 class SearchCalls(Connection):
     """Search and context."""
 
-    @with_field_signature
     async def search(
         self, query: str | UnifiedSearchRequest | dict[str, Any] | None = None, **fields: Unpack[UnifiedSearchFields]
     ) -> UnifiedSearchResponse:
@@ -44,12 +43,10 @@ class SearchCalls(Connection):
 
     search_async = awaitable(search)
 
-    @with_field_signature
     async def get_context(self, query: str, **fields: Unpack[ContextFields]) -> ContextResponse:
         """The text to put into the next prompt, within `max_tokens`, and the ids of what is inside."""
         return await self._send(routes.GET_CONTEXT, fields, query=query)
 
-    @with_field_signature
     async def search_user_profiles(
         self,
         user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
@@ -69,7 +66,6 @@ class SearchCalls(Connection):
         warnings.warn("search_profiles is now called search_user_profiles", DeprecationWarning, stacklevel=2)
         return await self.search_user_profiles(user_id, query, **fields)
 
-    @with_field_signature
     async def search_user_playbooks(
         self,
         query: str | SearchUserPlaybooksRequest | dict[str, Any] | None = None,
@@ -78,7 +74,6 @@ class SearchCalls(Connection):
         """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
         return await self._send(routes.SEARCH_USER_PLAYBOOKS, fields, query=query)
 
-    @with_field_signature
     async def search_agent_playbooks(
         self,
         query: str | SearchAgentPlaybooksRequest | dict[str, Any] | None = None,
@@ -87,7 +82,6 @@ class SearchCalls(Connection):
         """Approved agent playbooks that fit the query, best first; others when a filter names them."""
         return await self._send(routes.SEARCH_AGENT_PLAYBOOKS, fields, query=query)
 
-    @with_field_signature
     async def search_interactions(
         self,
         user_id: str | SearchInteractionsRequest | dict[str, Any] | None = None,

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from reflexio.client import routes
-from reflexio.client.cache import AGENT_PLAYBOOKS, PROFILES
 from reflexio.client.fields import (
     GetAgentPlaybooksFields,
     GetReviewQueueFields,
@@ -20,7 +19,6 @@ from reflexio.client.fields import (
     UpdateUserPlaybookFields,
     UpdateUserProfileFields,
 )
-from reflexio.client.requests import with_field_signature
 from reflexio.client.sync.connection import Connection
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.outcome import Outcome
@@ -51,7 +49,6 @@ class LearningCalls(Connection):
         """Stores facts about users that you know already, up to 1,000 a call, all or none."""
         return self._send(routes.ADD_PROFILES, user_profiles=list(user_profiles))
 
-    @with_field_signature
     def get_profiles(
         self,
         user_id: str | GetUserProfilesRequest | dict[str, Any] | None = None,
@@ -60,10 +57,7 @@ class LearningCalls(Connection):
         **fields: Unpack[GetUserProfilesFields],
     ) -> GetProfilesResponse:
         """A user's profiles, newest first; current ones unless `status_filter` says otherwise. Cached."""
-        response = self._send_cached(
-            PROFILES, routes.GET_PROFILES, fields, force_refresh=force_refresh, user_id=user_id
-        )
-        return response.alive()
+        return (self._send_cached(routes.GET_PROFILES, force_refresh, fields, user_id=user_id)).alive()
 
     def get_all_profiles(
         self,
@@ -84,7 +78,6 @@ class LearningCalls(Connection):
             cursor=cursor,
         )
 
-    @with_field_signature
     def update_user_profile(
         self, user_id: str, profile_id: str, **fields: Unpack[UpdateUserProfileFields]
     ) -> UpdateResponse:
@@ -98,11 +91,7 @@ class LearningCalls(Connection):
         `wait_for_response` is true.
         """
         return self._delete(
-            routes.DELETE_PROFILE,
-            user_id=user_id,
-            profile_id=profile_id,
-            search_query=search_query,
-            wait=wait_for_response,
+            routes.DELETE_PROFILE, wait_for_response, user_id=user_id, profile_id=profile_id, search_query=search_query
         )
 
     def delete_profiles_by_ids(self, profile_ids: Sequence[str]) -> BulkDeleteResponse:
@@ -117,21 +106,19 @@ class LearningCalls(Connection):
         """Stores what single users taught, up to 1,000 a call, all or none; `ids` of the answer names them."""
         return self._send(routes.ADD_USER_PLAYBOOKS, user_playbooks=list(user_playbooks))
 
-    @with_field_signature
     def get_user_playbooks(
         self, request: GetUserPlaybooksRequest | dict[str, Any] | None = None, **fields: Unpack[GetUserPlaybooksFields]
     ) -> GetUserPlaybooksResponse:
         """User playbooks, newest first; current ones unless `status_filter` says otherwise."""
         return self._send(routes.GET_USER_PLAYBOOKS, fields, request=request)
 
-    @with_field_signature
     def update_user_playbook(self, user_playbook_id: int, **fields: Unpack[UpdateUserPlaybookFields]) -> UpdateResponse:
         """Changes a user playbook; what is not given stays."""
         return self._send(routes.UPDATE_USER_PLAYBOOK, fields, user_playbook_id=user_playbook_id)
 
     def delete_user_playbook(self, user_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one user playbook: in the background, unless `wait_for_response` is true."""
-        return self._delete(routes.DELETE_USER_PLAYBOOK, user_playbook_id=user_playbook_id, wait=wait_for_response)
+        return self._delete(routes.DELETE_USER_PLAYBOOK, wait_for_response, user_playbook_id=user_playbook_id)
 
     def delete_user_playbooks_by_ids(self, user_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
         """Deletes several user playbooks; unknown ids are passed over."""
@@ -145,7 +132,6 @@ class LearningCalls(Connection):
         """Stores what is to hold for everybody, up to 1,000 a call. Pending unless `playbook_status` says otherwise."""
         return self._send(routes.ADD_AGENT_PLAYBOOKS, agent_playbooks=list(agent_playbooks))
 
-    @with_field_signature
     def get_agent_playbooks(
         self,
         request: GetAgentPlaybooksRequest | dict[str, Any] | None = None,
@@ -157,18 +143,14 @@ class LearningCalls(Connection):
 
         A `status_filter` of pending also means those that wait for a decision.
         """
-        return self._send_cached(
-            AGENT_PLAYBOOKS, routes.GET_AGENT_PLAYBOOKS, fields, force_refresh=force_refresh, request=request
-        )
+        return self._send_cached(routes.GET_AGENT_PLAYBOOKS, force_refresh, fields, request=request)
 
-    @with_field_signature
     def update_agent_playbook(
         self, agent_playbook_id: int, **fields: Unpack[UpdateAgentPlaybookFields]
     ) -> UpdateResponse:
         """Changes the wording of an agent playbook, the decision about it, or both; what is not given stays."""
         return self._send(routes.UPDATE_AGENT_PLAYBOOK, fields, agent_playbook_id=agent_playbook_id)
 
-    @with_field_signature
     def update_agent_playbook_status(
         self,
         agent_playbook_id: int,
@@ -183,7 +165,7 @@ class LearningCalls(Connection):
 
     def delete_agent_playbook(self, agent_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one agent playbook: in the background, unless `wait_for_response` is true."""
-        return self._delete(routes.DELETE_AGENT_PLAYBOOK, agent_playbook_id=agent_playbook_id, wait=wait_for_response)
+        return self._delete(routes.DELETE_AGENT_PLAYBOOK, wait_for_response, agent_playbook_id=agent_playbook_id)
 
     def delete_agent_playbooks_by_ids(self, agent_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
         """Deletes several agent playbooks; unknown ids are passed over."""
@@ -208,7 +190,6 @@ class LearningCalls(Connection):
 class OutcomeCalls(Connection):
     """What playbooks were worth."""
 
-    @with_field_signature
     def record_outcome(self, outcome: Outcome, **fields: Unpack[RecordOutcomeFields]) -> UpdateResponse:
         """Counts that playbooks helped, hurt, or were learned once more; unknown ids are passed over."""
         return self._send(routes.RECORD_OUTCOME, fields, outcome=outcome)
@@ -217,7 +198,6 @@ class OutcomeCalls(Connection):
 class ReviewCalls(Connection):
     """Review."""
 
-    @with_field_signature
     def get_review_queue(self, **fields: Unpack[GetReviewQueueFields]) -> GetReviewQueueResponse:
         """Agent playbooks that wait for a decision, each with evidence, support, disagreement and difference.
 
@@ -225,7 +205,6 @@ class ReviewCalls(Connection):
         """
         return self._send(routes.GET_REVIEW_QUEUE, fields)
 
-    @with_field_signature
     def review_agent_playbooks(
         self,
         agent_playbook_ids: Sequence[int],
@@ -240,7 +219,6 @@ class ReviewCalls(Connection):
         ids = list(agent_playbook_ids)
         return self._send(routes.REVIEW, fields, agent_playbook_ids=ids, playbook_status=playbook_status)
 
-    @with_field_signature
     def undo_review(self, agent_playbook_ids: Sequence[int], **fields: Unpack[UndoReviewFields]) -> ReviewResponse:
         """Takes the last decision about each back, with the edit that came with it; what it had retired stands again.
 

@@ -88,7 +88,7 @@ class OperationCalls(Connection):
         Only within what is named. `success` is false when nothing is pending.
         """
         return self._send(
-            routes.UPGRADE_USER_PLAYBOOKS,
+            routes.UPGRADE_PLAYBOOKS,
             agent_version=agent_version,
             playbook_name=playbook_name,
             archive_current=archive_current,
@@ -106,7 +106,7 @@ class OperationCalls(Connection):
         self, agent_version: str | None = None, playbook_name: str | None = None
     ) -> DowngradeUserPlaybooksResponse:
         """Current and archived user playbooks change places. `success` is false when none is archived."""
-        return self._send(routes.DOWNGRADE_USER_PLAYBOOKS, agent_version=agent_version, playbook_name=playbook_name)
+        return self._send(routes.DOWNGRADE_PLAYBOOKS, agent_version=agent_version, playbook_name=playbook_name)
 
     def get_operation_status(self, service_name: str = "profile_generation") -> GetOperationStatusResponse:
         """How far the newest operation of a service is. `success` is false when there was none."""
@@ -226,17 +226,13 @@ class GenerationCalls(OperationCalls):
         self, user_id: str | None = None, source: str | None = None, extractor_names: Sequence[str] | None = None
     ) -> None:
         """Learns from the last turns of each user within the filters, into what is current. Does not wait for it."""
-        self._send_in_background(
-            routes.GENERATE_PROFILES, user_id=user_id, source=source, extractor_names=extractor_names
-        )
+        self._start(routes.GENERATE_PROFILES, user_id=user_id, source=source, extractor_names=extractor_names)
 
     def manual_playbook_generation(
         self, agent_version: str = DEFAULT_VERSION, source: str | None = None, playbook_name: str | None = None
     ) -> None:
         """The same for user playbooks, from the turns of one agent version. Does not wait for it."""
-        self._send_in_background(
-            routes.GENERATE_PLAYBOOKS, agent_version=agent_version, source=source, playbook_name=playbook_name
-        )
+        self._start(routes.GENERATE_PLAYBOOKS, agent_version=agent_version, source=source, playbook_name=playbook_name)
 
     def run_playbook_aggregation(
         self, agent_version: str = DEFAULT_VERSION, playbook_name: str | None = None, wait_for_response: bool = False

@@ -13,7 +13,7 @@ from reflexio.client.fields import (
     SearchUserProfilesFields,
     UnifiedSearchFields,
 )
-from reflexio.client.requests import awaitable, with_field_signature
+from reflexio.client.requests import awaitable
 from reflexio.client.sync.connection import Connection
 from reflexio.models.search import (
     ContextResponse,
@@ -33,7 +33,6 @@ from reflexio.models.search import (
 class SearchCalls(Connection):
     """Search and context."""
 
-    @with_field_signature
     def search(
         self, query: str | UnifiedSearchRequest | dict[str, Any] | None = None, **fields: Unpack[UnifiedSearchFields]
     ) -> UnifiedSearchResponse:
@@ -45,12 +44,10 @@ class SearchCalls(Connection):
 
     search_async = awaitable(search)
 
-    @with_field_signature
     def get_context(self, query: str, **fields: Unpack[ContextFields]) -> ContextResponse:
         """The text to put into the next prompt, within `max_tokens`, and the ids of what is inside."""
         return self._send(routes.GET_CONTEXT, fields, query=query)
 
-    @with_field_signature
     def search_user_profiles(
         self,
         user_id: str | SearchUserProfilesRequest | dict[str, Any] | None = None,
@@ -70,7 +67,6 @@ class SearchCalls(Connection):
         warnings.warn("search_profiles is now called search_user_profiles", DeprecationWarning, stacklevel=2)
         return self.search_user_profiles(user_id, query, **fields)
 
-    @with_field_signature
     def search_user_playbooks(
         self,
         query: str | SearchUserPlaybooksRequest | dict[str, Any] | None = None,
@@ -79,7 +75,6 @@ class SearchCalls(Connection):
         """User playbooks that fit the query, best first, of one user or of all; without a query the newest."""
         return self._send(routes.SEARCH_USER_PLAYBOOKS, fields, query=query)
 
-    @with_field_signature
     def search_agent_playbooks(
         self,
         query: str | SearchAgentPlaybooksRequest | dict[str, Any] | None = None,
@@ -88,7 +83,6 @@ class SearchCalls(Connection):
         """Approved agent playbooks that fit the query, best first; others when a filter names them."""
         return self._send(routes.SEARCH_AGENT_PLAYBOOKS, fields, query=query)
 
-    @with_field_signature
     def search_interactions(
         self,
         user_id: str | SearchInteractionsRequest | dict[str, Any] | None = None,
