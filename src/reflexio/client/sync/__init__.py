@@ -23,9 +23,9 @@ class ReflexioClient(
 ):
     """Speaks to a Reflexio server.
 
-    Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.
+    Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, or else expects a server on this machine.
     """
 
     def for_session(self, session_id: str) -> SessionClient:
-        """This client, bound to one session: every call that takes `session_id` gets this one."""
+        """This client, bound to one session: every call that takes a `session_id` gets this one."""
         return SessionClient(self, session_id)

@@ -44,8 +44,8 @@ class Connection:
     ) -> None:
         """Connects when first used.
 
-        With `fail_open` the calls that an agent makes while it works (publish, read, search) answer with nothing
-        instead of raising when memory cannot be reached.
+        With `fail_open` the calls that an agent makes while it works (publish, read, search) return an empty response
+        instead of raising when the server cannot be reached.
         """
         self.endpoint = Endpoint.find(api_key, url_endpoint)
         self._fail_open = fail_open
