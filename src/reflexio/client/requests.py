@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=BaseModel)
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
 NO_FIELDS: Mapping[str, object] = MappingProxyType({})
@@ -109,15 +110,16 @@ def _encode(body: BaseModel | dict[str, Any] | None) -> bytes:
     return b"" if body is None else json.dumps(body, allow_nan=False).encode()
 
 
-def show_keywords(owner: type) -> None:
-    """Sets the signatures of methods with `**fields: Unpack[...]`: `help()` and `inspect` do not look into Unpack."""
-    for method in [value for value in vars(owner).values() if inspect.isfunction(value)]:
+def show_keywords(client: type[T]) -> type[T]:
+    """Shows the keywords behind `**fields: Unpack[...]` to `help()` and `inspect`, which do not look into Unpack."""
+    for method in [value for topic in client.__bases__ for value in vars(topic).values() if inspect.isfunction(value)]:
         signature = inspect.signature(method)
         *named, last = signature.parameters.values()
         if get_origin(last.annotation) is Unpack:
             hints = get_type_hints(get_args(last.annotation)[0])
             keywords = [_keyword(name, hint) for name, hint in hints.items()]
             method.__signature__ = signature.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
+    return client
 
 
 def _keyword(name: str, hint: Any) -> inspect.Parameter:

@@ -4,11 +4,12 @@ from reflexio.client.aio.interactions import InteractionCalls
 from reflexio.client.aio.learnings import LearningCalls, OutcomeCalls, ReviewCalls
 from reflexio.client.aio.operations import GenerationCalls, OperationCalls, OptimisationCalls, SettingCalls
 from reflexio.client.aio.search import SearchCalls
-from reflexio.client.requests import SessionClient
+from reflexio.client.requests import SessionClient, show_keywords
 
 __all__ = ["AsyncReflexioClient", "SessionClient"]
 
 
+@show_keywords
 class AsyncReflexioClient(
     InteractionCalls,
     LearningCalls,

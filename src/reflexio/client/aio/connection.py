@@ -19,8 +19,8 @@ from reflexio.client import responses
 from reflexio.client.background import AsyncBackground, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import AsyncHttpClients, Endpoint
-from reflexio.client.requests import NO_FIELDS, NO_HEADERS, build_request, prepare, show_keywords
-from reflexio.client.responses import Reply
+from reflexio.client.requests import NO_FIELDS, NO_HEADERS, build_request, prepare
+from reflexio.client.responses import HttpReply
 from reflexio.client.routes import ClientRoute, NoRequest
 
 log = logging.getLogger("reflexio.client")
@@ -55,9 +55,6 @@ class Connection:
         self._background = AsyncBackground(on_background_error)
         self._sleep = asyncio.sleep
         self._http = AsyncHttpClients(self.endpoint, transport)
-
-    def __init_subclass__(cls) -> None:
-        show_keywords(cls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -153,7 +150,7 @@ class Connection:
                 await self._sleep(responses.pause(error, attempt))
                 attempt += 1
 
-    async def _exchange(self, request: httpx.Request, seconds: float) -> Reply:
+    async def _exchange(self, request: httpx.Request, seconds: float) -> HttpReply:
         until = time.monotonic() + seconds
         try:
             async with aclosing(await self._http.get().send(request, stream=True)) as response:
@@ -163,7 +160,7 @@ class Connection:
                     # httpx limits the time between two parts, not the time of them all.
                     if time.monotonic() >= until:
                         raise httpx.ReadTimeout("the response was not complete in time")
-                return Reply(response.status_code, response.headers, b"".join(parts))
+                return HttpReply(response.status_code, response.headers, b"".join(parts))
         except UnicodeError as error:
             raise errors.InvalidRequest(f"{self.endpoint.url!r} cannot be called: {error}") from error
 

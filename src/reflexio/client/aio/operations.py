@@ -143,7 +143,7 @@ class OperationCalls(Connection):
         try:
             async with aclosing(await self._http.get().send(request, stream=True)) as response:
                 if not response.is_success:
-                    reply = responses.Reply(response.status_code, response.headers, await response.aread())
+                    reply = responses.HttpReply(response.status_code, response.headers, await response.aread())
                     raise responses.failure(reply, str(request.url))
                 async for line in response.aiter_lines():
                     if line.startswith("data:"):
@@ -286,10 +286,8 @@ class OptimisationCalls(Connection):
         )
         if not wait_for_response or response.job_id is None:
             return response
-        job = (await self.get_playbook_optimization(response.job_id, details=False)).job
-        while not job.has_ended:
+        while not (job := (await self.get_playbook_optimization(response.job_id, details=False)).job).has_ended:
             await self._sleep(POLL_SECONDS)
-            job = (await self.get_playbook_optimization(response.job_id, details=False)).job
         self._cache.forget(AGENT_PLAYBOOKS)
         end = {"success": job.status == "completed", "msg": job.decision_reason, "status": job.status, "job": job}
         return response.model_copy(update=end)

@@ -144,7 +144,7 @@ class OperationCalls(Connection):
         try:
             with closing(self._http.get().send(request, stream=True)) as response:
                 if not response.is_success:
-                    reply = responses.Reply(response.status_code, response.headers, response.read())
+                    reply = responses.HttpReply(response.status_code, response.headers, response.read())
                     raise responses.failure(reply, str(request.url))
                 for line in response.iter_lines():
                     if line.startswith("data:"):
@@ -287,10 +287,8 @@ class OptimisationCalls(Connection):
         )
         if not wait_for_response or response.job_id is None:
             return response
-        job = (self.get_playbook_optimization(response.job_id, details=False)).job
-        while not job.has_ended:
+        while not (job := (self.get_playbook_optimization(response.job_id, details=False)).job).has_ended:
             self._sleep(POLL_SECONDS)
-            job = (self.get_playbook_optimization(response.job_id, details=False)).job
         self._cache.forget(AGENT_PLAYBOOKS)
         end = {"success": job.status == "completed", "msg": job.decision_reason, "status": job.status, "job": job}
         return response.model_copy(update=end)
