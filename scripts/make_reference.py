@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, Unpack, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -176,7 +176,7 @@ def _limits(schema: Schema, low: str, high: str) -> str:
 
 
 class Client:
-    """The methods of the asynchronous client; those of the other are the same without `await`."""
+    """The page about the asynchronous client. The synchronous client has the same methods without `await`."""
 
     def __init__(self, shapes: list[str], words: Words) -> None:
         self._shapes = shapes
@@ -208,13 +208,13 @@ class Client:
         yield f"### {name}"
         yield inspect.cleandoc(method.__doc__ or "")
         signature = inspect.signature(method, eval_str=True)
-        if returned := self._returned(signature.return_annotation or NoneType):
-            yield f"Returns {returned}."
+        if return_type := self._format_return(signature.return_annotation or NoneType):
+            yield f"Returns {return_type}."
         rows = [
             (
-                _shown(parameter),
+                _format_name(parameter),
                 self._type(parameter.annotation),
-                _default_of(parameter),
+                _format_default(parameter),
                 self._words.meaning(name, parameter.name),
             )
             for parameter in list(signature.parameters.values())[1:]
@@ -222,21 +222,19 @@ class Client:
         if rows:
             yield table(("argument", "type", "default", "meaning"), rows)
 
-    def _returned(self, hint: Any) -> str:
+    def _format_return(self, hint: Any) -> str:
         if get_origin(hint) is AsyncIterator:
             return f"an iterator over {self._type(get_args(hint)[0])}"
-        kinds = [each for each in (get_args(hint) or (hint,)) if each is not NoneType]
-        names = [self._type(each) for each in kinds]
+        types = [part for part in (get_args(hint) or (hint,)) if part is not NoneType]
+        names = [self._type(part) for part in types]
         return " or ".join([*names, "`None`"] if NoneType in get_args(hint) else names)
 
     def _type(self, hint: Any) -> str:
         origin, inside = get_origin(hint), get_args(hint)
         if origin in (Union, UnionType):
-            return " or ".join(dict.fromkeys(self._type(each) for each in inside if each is not NoneType))
+            return " or ".join(dict.fromkeys(self._type(part) for part in inside if part is not NoneType))
         if origin is Literal:
             return _one_of(list(inside))
-        if origin is Unpack:
-            return "anything"
         if inside and "Callable" not in str(origin):
             return f"{origin.__name__} of {self._type(inside[-1] if origin is dict else inside[0])}"
         name = getattr(hint, "__name__", str(hint))
@@ -247,11 +245,11 @@ class Client:
         return {"Any": "anything", "Callable": "function", "AsyncBaseTransport": "httpx transport"}.get(name, name)
 
 
-def _shown(parameter: inspect.Parameter) -> str:
+def _format_name(parameter: inspect.Parameter) -> str:
     return f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name
 
 
-def _default_of(parameter: inspect.Parameter) -> str:
+def _format_default(parameter: inspect.Parameter) -> str:
     if parameter.kind is parameter.VAR_KEYWORD:
         return "none"
     return "required" if parameter.default is parameter.empty else f"`{parameter.default!r}`".replace("'", '"')

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints, overload
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from reflexio.client.sync import ReflexioClient
 
 B = TypeVar("B", bound=BaseModel)
-F = TypeVar("F", bound=Callable[..., object])
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 CONNECT_SECONDS = 5.0
 NO_FIELDS: Mapping[str, object] = MappingProxyType({})
@@ -43,8 +43,7 @@ def build_request(model: type[B], fields: Mapping[str, object] = NO_FIELDS, /, *
     """
     known = _keywords(model)
     if unknown := fields.keys() - known:
-        names = ", ".join(sorted(unknown))
-        raise TypeError(f"got an unexpected keyword argument: {names}. Known are {', '.join(sorted(known))}.")
+        raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}; known are {', '.join(sorted(known))}")
     first = next(iter(named.values()), None) if "request" in known else None
     whole = first if isinstance(first, Mapping | model) else named.get("request", fields.get("request"))
     if isinstance(whole, model):
@@ -111,18 +110,21 @@ def _encode(body: BaseModel | dict[str, Any] | None) -> bytes:
     return b"" if body is None else json.dumps(body, allow_nan=False).encode()
 
 
-def with_field_signature(method: F) -> F:
-    """Shows the keywords behind `**fields` to `help()` and `inspect.signature`, which do not look into Unpack."""
-    signature = inspect.signature(method)
-    *named, packed = signature.parameters.values()
-    keywords = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=False if hint is bool else None, annotation=hint
-        )
-        for name, hint in get_type_hints(get_args(packed.annotation)[0]).items()
-    ]
-    method.__signature__ = signature.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
-    return method
+def show_keywords(client: type[T]) -> type[T]:
+    """Shows the keywords behind `**fields: Unpack[...]` to `help()` and `inspect`, which do not look into Unpack."""
+    for method in [value for topic in client.__bases__ for value in vars(topic).values() if inspect.isfunction(value)]:
+        signature = inspect.signature(method)
+        *named, last = signature.parameters.values()
+        if get_origin(last.annotation) is Unpack:
+            hints = get_type_hints(get_args(last.annotation)[0])
+            keywords = [_keyword(name, hint) for name, hint in hints.items()]
+            method.__signature__ = signature.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
+    return client
+
+
+def _keyword(name: str, hint: Any) -> inspect.Parameter:
+    default = False if hint is bool else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 @overload

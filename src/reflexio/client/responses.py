@@ -22,7 +22,7 @@ LONGEST_WAIT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """A response that was read to its end. Header names are found in any case."""
 
     status: int
@@ -42,7 +42,7 @@ class Reply:
         return detail if isinstance(detail, str) else str(detail)
 
 
-def read(reply: Reply, response_type: type[A], url: str) -> A:
+def read(reply: HttpReply, response_type: type[A], url: str) -> A:
     """The response as a value. Raises the error that the server answered with, or ServerFailed for foreign answers."""
     if not 200 <= reply.status < 300:
         raise failure(reply, url)
@@ -57,12 +57,12 @@ def read(reply: Reply, response_type: type[A], url: str) -> A:
     return response
 
 
-def _foreign(reply: Reply, url: str) -> errors.ServerFailed:
+def _foreign(reply: HttpReply, url: str) -> errors.ServerFailed:
     detail = f"{url} did not answer as a Reflexio server does: {reply.text[:200]!r}"
     return errors.ServerFailed(detail, status=reply.status)
 
 
-def failure(reply: Reply, url: str) -> errors.ReflexioError:
+def failure(reply: HttpReply, url: str) -> errors.ReflexioError:
     """The error that a response without success stands for."""
     match reply.status:
         case status if status < 400:
@@ -86,7 +86,7 @@ def failure(reply: Reply, url: str) -> errors.ReflexioError:
             return errors.ServerFailed(reply.detail, status=status)
 
 
-def retry_after(reply: Reply) -> float | None:
+def retry_after(reply: HttpReply) -> float | None:
     """Seconds that the server asks to wait; the header holds seconds or a date."""
     header = reply.headers.get("retry-after", "")
     if header.replace(".", "", 1).isdigit():

@@ -133,6 +133,8 @@ class ClientRoute(Generic[A]):
     """Whether a call that may have arrived can be sent once more."""
     fails_open: bool = False
     """Whether an agent goes on with an empty response when memory cannot be reached."""
+    cached_as: str = ""
+    """The topic of the cache that keeps its responses."""
     changes: tuple[str, ...] = ()
     """The topics of the cache that it changes."""
     changes_later: bool = False
@@ -145,8 +147,8 @@ def _get(path: str, response: type[A], *, fails_open: bool = False) -> ClientRou
     return ClientRoute("GET", path, response, fails_open=fails_open)
 
 
-def _read(path: str, request: type[BaseModel], response: type[A]) -> ClientRoute[A]:
-    return ClientRoute("POST", path, response, request, fails_open=True)
+def _read(path: str, request: type[BaseModel], response: type[A], *, cached_as: str = "") -> ClientRoute[A]:
+    return ClientRoute("POST", path, response, request, fails_open=True, cached_as=cached_as)
 
 
 def _change(
@@ -197,7 +199,7 @@ GENERATE_PROFILES = _change(
     seconds=LEARNING_SECONDS,
 )
 ADD_PROFILES = _change("/api/add_user_profile", AddUserProfileRequest, AddResponse, PROFILES)
-GET_PROFILES = _read("/api/get_profiles", GetUserProfilesRequest, GetProfilesResponse)
+GET_PROFILES = _read("/api/get_profiles", GetUserProfilesRequest, GetProfilesResponse, cached_as=PROFILES)
 GET_ALL_PROFILES = _get("/api/get_all_profiles", GetProfilesResponse, fails_open=True)
 UPDATE_PROFILE = _update("/api/update_user_profile", UpdateUserProfileRequest, PROFILES)
 DELETE_PROFILE = _delete("/api/delete_profile", DeleteUserProfileRequest, DeleteResponse, PROFILES)
@@ -226,10 +228,10 @@ DELETE_USER_PLAYBOOKS = _delete(
     "/api/delete_user_playbooks_by_ids", DeleteUserPlaybooksByIdsRequest, BulkDeleteResponse
 )
 DELETE_ALL_USER_PLAYBOOKS = _delete("/api/delete_all_user_playbooks", NoRequest, BulkDeleteResponse)
-UPGRADE_USER_PLAYBOOKS = _change(
+UPGRADE_PLAYBOOKS = _change(
     "/api/upgrade_all_user_playbooks", UpgradeUserPlaybooksRequest, UpgradeUserPlaybooksResponse
 )
-DOWNGRADE_USER_PLAYBOOKS = _change(
+DOWNGRADE_PLAYBOOKS = _change(
     "/api/downgrade_all_user_playbooks", DowngradeUserPlaybooksRequest, DowngradeUserPlaybooksResponse
 )
 RERUN_PLAYBOOKS = _change(
@@ -238,7 +240,9 @@ RERUN_PLAYBOOKS = _change(
 
 # Agent playbooks
 ADD_AGENT_PLAYBOOKS = _change("/api/add_agent_playbook", AddAgentPlaybookRequest, AddResponse, AGENT_PLAYBOOKS)
-GET_AGENT_PLAYBOOKS = _read("/api/get_agent_playbooks", GetAgentPlaybooksRequest, GetAgentPlaybooksResponse)
+GET_AGENT_PLAYBOOKS = _read(
+    "/api/get_agent_playbooks", GetAgentPlaybooksRequest, GetAgentPlaybooksResponse, cached_as=AGENT_PLAYBOOKS
+)
 UPDATE_AGENT_PLAYBOOK = _update("/api/update_agent_playbook", UpdateAgentPlaybookRequest, AGENT_PLAYBOOKS)
 UPDATE_STATUS = _update("/api/update_agent_playbook_status", UpdatePlaybookStatusRequest, AGENT_PLAYBOOKS)
 DELETE_AGENT_PLAYBOOK = _delete(

@@ -3,7 +3,7 @@
 import pytest
 
 from reflexio import errors
-from reflexio.client.responses import Reply, failure
+from reflexio.client.responses import HttpReply, failure
 from reflexio.server.problems import as_problem
 
 PATH = "/api/delete_interaction"
@@ -12,7 +12,7 @@ URL = f"http://127.0.0.1:8081{PATH}?wait=true"
 
 def _as_the_client_reads(error: errors.ReflexioError) -> errors.ReflexioError:
     sent = as_problem(error, "")
-    return failure(Reply(sent.status_code, sent.headers, bytes(sent.body)), URL)
+    return failure(HttpReply(sent.status_code, sent.headers, bytes(sent.body)), URL)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_an_error_crosses_the_wire_with_its_class_and_its_words(error: errors.Re
 
 def test_a_404_of_something_else_than_reflexio_names_the_path() -> None:
     page = b"<html>nothing here</html>"
-    read = failure(Reply(404, {"content-type": "text/html"}, page), URL)
+    read = failure(HttpReply(404, {"content-type": "text/html"}, page), URL)
     assert isinstance(read, errors.NotFound)
     assert str(read) == f"There is no route '{PATH}'."
 

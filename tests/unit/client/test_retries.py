@@ -11,7 +11,7 @@ import pytest
 
 from reflexio import AsyncReflexioClient, errors
 from reflexio.client import responses
-from reflexio.client.responses import Reply
+from reflexio.client.responses import HttpReply
 from reflexio.client.sync import ReflexioClient
 from tests.builders import turns
 
@@ -127,8 +127,8 @@ def test_a_limited_caller_waits_as_long_as_it_was_told() -> None:
     assert script.waited == [7.0, responses.LONGEST_WAIT]
 
 
-def limited(retry_after: str) -> Reply:
-    return Reply(429, {"retry-after": retry_after}, b"")
+def limited(retry_after: str) -> HttpReply:
+    return HttpReply(429, {"retry-after": retry_after}, b"")
 
 
 @pytest.mark.parametrize(

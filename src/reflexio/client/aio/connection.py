@@ -20,7 +20,7 @@ from reflexio.client.background import AsyncBackground, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import AsyncHttpClients, Endpoint
 from reflexio.client.requests import NO_FIELDS, NO_HEADERS, build_request, prepare
-from reflexio.client.responses import Reply
+from reflexio.client.responses import HttpReply
 from reflexio.client.routes import ClientRoute, NoRequest
 
 log = logging.getLogger("reflexio.client")
@@ -44,8 +44,8 @@ class Connection:
     ) -> None:
         """Connects when first used.
 
-        With `fail_open` the calls that an agent makes while it works (publish, read, search) answer with nothing
-        instead of raising when memory cannot be reached.
+        With `fail_open` the calls that an agent makes while it works (publish, read, search) return an empty response
+        instead of raising when the server cannot be reached.
         """
         self.endpoint = Endpoint.find(api_key, url_endpoint)
         self._fail_open = fail_open
@@ -100,26 +100,26 @@ class Connection:
         return response
 
     async def _send_cached(
-        self, topic: str, route: ClientRoute[A], fields: Mapping[str, object], *, force_refresh: bool, **named: object
+        self, route: ClientRoute[A], force_refresh: bool, fields: Mapping[str, object], /, **named: object
     ) -> A:
         request = build_request(route.request, fields, **named)
         question = request.model_dump_json()
-        known = None if force_refresh else self._cache.get(topic, question, route.response)
+        known = None if force_refresh else self._cache.get(route.cached_as, question, route.response)
         if known is not None:
             return known
-        change = self._cache.change(topic)
+        change = self._cache.change(route.cached_as)
         response = await self._send(route, request=request)
         if getattr(response, "success", True):
-            self._cache.put(topic, question, response, change)
+            self._cache.put(route.cached_as, question, response, change)
         return response
 
-    async def _delete(self, route: ClientRoute[A], *, wait: bool, **named: object) -> A | None:
+    async def _delete(self, route: ClientRoute[A], wait: bool, /, **named: object) -> A | None:
         if wait:
             return await self._send(route, request=build_request(route.request, **named))
-        self._send_in_background(route, **named)
+        self._start(route, **named)
         return None
 
-    def _send_in_background(self, route: ClientRoute[A], **named: object) -> None:
+    def _start(self, route: ClientRoute[A], **named: object) -> None:
         request = build_request(route.request, **named)
         self._cache.forget(*route.changes)
         self._background.start(partial(self._send, route, request=request))
@@ -150,7 +150,7 @@ class Connection:
                 await self._sleep(responses.pause(error, attempt))
                 attempt += 1
 
-    async def _exchange(self, request: httpx.Request, seconds: float) -> Reply:
+    async def _exchange(self, request: httpx.Request, seconds: float) -> HttpReply:
         until = time.monotonic() + seconds
         try:
             async with aclosing(await self._http.get().send(request, stream=True)) as response:
@@ -160,7 +160,7 @@ class Connection:
                     # httpx limits the time between two parts, not the time of them all.
                     if time.monotonic() >= until:
                         raise httpx.ReadTimeout("the response was not complete in time")
-                return Reply(response.status_code, response.headers, b"".join(parts))
+                return HttpReply(response.status_code, response.headers, b"".join(parts))
         except UnicodeError as error:
             raise errors.InvalidRequest(f"{self.endpoint.url!r} cannot be called: {error}") from error
 

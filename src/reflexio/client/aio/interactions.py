@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from reflexio.client import routes
 from reflexio.client.aio.connection import Connection
 from reflexio.client.fields import GetInteractionsFields, GetRequestsFields
-from reflexio.client.requests import awaitable, with_field_signature
+from reflexio.client.requests import awaitable
 from reflexio.models.identity import new_id
 from reflexio.models.interaction import (
     BulkDeleteResponse,
@@ -44,11 +44,11 @@ class InteractionCalls(Connection):
         *,
         idempotency_key: str | None = None,
     ) -> PublishResponse:
-        """Stores turns of a conversation. When this returns they are on disk.
+        """Stores turns of a conversation. They are on disk when this returns.
 
-        Without `session_id` one is made and returned. The same `idempotency_key` stores only once; each call has one
-        of its own, so that repeating it on a bad connection is safe. `wait_for_response` learns from exactly these
-        turns first and answers with what came of it; it waits up to 600 seconds.
+        Without `session_id` the server makes one and returns it. Calls with the same `idempotency_key` are stored once;
+        each call makes its own key, so that repeating it on a bad connection is safe. With `wait_for_response` the
+        server first learns from exactly these turns and returns what it learned; this takes up to 600 seconds.
         """
         response = await self._send(
             routes.PUBLISH_AND_LEARN if wait_for_response else routes.PUBLISH,
@@ -69,39 +69,37 @@ class InteractionCalls(Connection):
         return response.model_copy(update={"endpoint_url": self.endpoint.url}) if response.success else response
 
     async def finalize_session(self, user_id: str, session_id: str) -> FinalizeSessionResponse:
-        """Says that a session is over, so that its last turns need not wait for more."""
+        """Ends a session: learning from its last turns does not wait for more of them."""
         return await self._send(routes.FINALIZE_SESSION, user_id=user_id, session_id=session_id)
 
     publish_interaction_async = awaitable(publish_interaction)
     finalize_session_async = awaitable(finalize_session)
 
     async def get_learning_status(self, request_id: str) -> str:
-        """How far learning from a publish has come: pending, processing, done, failed or not_tracked."""
+        """The state of learning from a publish: pending, processing, done, failed or not_tracked."""
         return (await self._send(routes.LEARNING_STATUS, request_id=request_id)).status
 
-    @with_field_signature
     async def get_interactions(
         self,
         user_id: str | GetInteractionsRequest | dict[str, Any] | None = None,
         **fields: Unpack[GetInteractionsFields],
     ) -> GetInteractionsResponse:
-        """A user's turns, newest first. `next_cursor` of the answer leads to the page after it.
+        """A user's turns, newest first. Pass `next_cursor` of the response as `cursor` to get the next page.
 
-        A whole `request` may stand in the place of all else, also as the first argument.
+        A whole `request` replaces all other arguments; it may also be the first argument.
         """
         return await self._send(routes.GET_INTERACTIONS, fields, user_id=user_id)
 
     async def get_all_interactions(self, limit: int = 100, *, cursor: str | None = None) -> GetInteractionsResponse:
-        """Everybody's turns, newest first."""
+        """The turns of all users, newest first."""
         return await self._send(routes.GET_ALL_INTERACTIONS, limit=limit, cursor=cursor)
 
-    @with_field_signature
     async def get_requests(
         self, request: GetRequestsRequest | dict[str, Any] | None = None, **fields: Unpack[GetRequestsFields]
     ) -> GetRequestsResponse:
         """Publishes with their turns, grouped by session, newest first.
 
-        A whole `request` may stand in the place of all else.
+        A whole `request` replaces all other arguments.
         """
         return await self._send(routes.GET_REQUESTS, fields, request=request)
 
@@ -110,19 +108,19 @@ class InteractionCalls(Connection):
     ) -> DeleteResponse | None:
         """Deletes one turn: in the background, unless `wait_for_response` is true."""
         return await self._delete(
-            routes.DELETE_INTERACTION, user_id=user_id, interaction_id=interaction_id, wait=wait_for_response
+            routes.DELETE_INTERACTION, wait_for_response, user_id=user_id, interaction_id=interaction_id
         )
 
     async def delete_request(self, request_id: str, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one publish with its turns: in the background, unless `wait_for_response` is true."""
-        return await self._delete(routes.DELETE_REQUEST, request_id=request_id, wait=wait_for_response)
+        return await self._delete(routes.DELETE_REQUEST, wait_for_response, request_id=request_id)
 
     async def delete_session(self, session_id: str, wait_for_response: bool = False) -> DeleteSessionResponse | None:
         """Deletes all publishes of a session: in the background, unless `wait_for_response` is true."""
-        return await self._delete(routes.DELETE_SESSION, session_id=session_id, wait=wait_for_response)
+        return await self._delete(routes.DELETE_SESSION, wait_for_response, session_id=session_id)
 
     async def delete_requests_by_ids(self, request_ids: Sequence[str]) -> BulkDeleteResponse:
-        """Deletes several publishes; unknown ids are passed over."""
+        """Deletes several publishes; unknown ids are ignored."""
         return await self._send(routes.DELETE_REQUESTS, request_ids=list(request_ids))
 
     async def delete_all_interactions(self) -> BulkDeleteResponse:
@@ -130,9 +128,9 @@ class InteractionCalls(Connection):
         return await self._send(routes.DELETE_ALL_INTERACTIONS)
 
     async def clear_user_data(self, user_id: str, *, withdraw_unsupported: bool = False) -> ClearUserDataResponse:
-        """Deletes everything that belongs to one user, and tells how much of each kind that was.
+        """Deletes everything that belongs to one user and returns how much of each kind that was.
 
-        Agent playbooks stay, without the user's windows; with `withdraw_unsupported` only those stay that enough
-        others stand behind.
+        Agent playbooks stay, without the user's windows. With `withdraw_unsupported` only those stay that enough other
+        users support.
         """
         return await self._send(routes.CLEAR_USER_DATA, user_id=user_id, withdraw_unsupported=withdraw_unsupported)

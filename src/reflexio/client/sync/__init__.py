@@ -1,7 +1,7 @@
 # Generated from client/aio/__init__.py by scripts/make_sync_client.py. Change that file and run `make format`.
 """The synchronous client."""
 
-from reflexio.client.requests import SessionClient
+from reflexio.client.requests import SessionClient, show_keywords
 from reflexio.client.sync.interactions import InteractionCalls
 from reflexio.client.sync.learnings import LearningCalls, OutcomeCalls, ReviewCalls
 from reflexio.client.sync.operations import GenerationCalls, OperationCalls, OptimisationCalls, SettingCalls
@@ -10,6 +10,7 @@ from reflexio.client.sync.search import SearchCalls
 __all__ = ["ReflexioClient", "SessionClient"]
 
 
+@show_keywords
 class ReflexioClient(
     InteractionCalls,
     LearningCalls,
@@ -23,9 +24,9 @@ class ReflexioClient(
 ):
     """Speaks to a Reflexio server.
 
-    Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, and else expects a server on this machine.
+    Without arguments it reads REFLEXIO_URL and REFLEXIO_API_KEY, or else expects a server on this machine.
     """
 
     def for_session(self, session_id: str) -> SessionClient:
-        """This client, bound to one session: every call that takes `session_id` gets this one."""
+        """This client, bound to one session: every call that takes a `session_id` gets this one."""
         return SessionClient(self, session_id)

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from reflexio.client import routes
-from reflexio.client.cache import AGENT_PLAYBOOKS, PROFILES
 from reflexio.client.fields import (
     GetAgentPlaybooksFields,
     GetReviewQueueFields,
@@ -20,7 +19,6 @@ from reflexio.client.fields import (
     UpdateUserPlaybookFields,
     UpdateUserProfileFields,
 )
-from reflexio.client.requests import with_field_signature
 from reflexio.client.sync.connection import Connection
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.outcome import Outcome
@@ -48,10 +46,9 @@ class LearningCalls(Connection):
     """Profiles and playbooks."""
 
     def add_user_profile(self, user_profiles: Sequence[NewUserProfile | dict[str, Any]]) -> AddResponse:
-        """Stores facts about users that you know already, up to 1,000 a call, all or none."""
+        """Stores facts about users that you know already, up to 1,000 in a call, all of them or none."""
         return self._send(routes.ADD_PROFILES, user_profiles=list(user_profiles))
 
-    @with_field_signature
     def get_profiles(
         self,
         user_id: str | GetUserProfilesRequest | dict[str, Any] | None = None,
@@ -59,11 +56,8 @@ class LearningCalls(Connection):
         force_refresh: bool = False,
         **fields: Unpack[GetUserProfilesFields],
     ) -> GetProfilesResponse:
-        """A user's profiles, newest first; current ones unless `status_filter` says otherwise. Cached."""
-        response = self._send_cached(
-            PROFILES, routes.GET_PROFILES, fields, force_refresh=force_refresh, user_id=user_id
-        )
-        return response.alive()
+        """A user's profiles, newest first. Without `status_filter` only current ones. Cached."""
+        return (self._send_cached(routes.GET_PROFILES, force_refresh, fields, user_id=user_id)).alive()
 
     def get_all_profiles(
         self,
@@ -74,7 +68,7 @@ class LearningCalls(Connection):
         end_time: datetime | None = None,
         cursor: str | None = None,
     ) -> GetProfilesResponse:
-        """Everybody's profiles in the organisation, newest first."""
+        """The profiles of all users, newest first."""
         return self._send(
             routes.GET_ALL_PROFILES,
             limit=limit,
@@ -84,29 +78,25 @@ class LearningCalls(Connection):
             cursor=cursor,
         )
 
-    @with_field_signature
     def update_user_profile(
         self, user_id: str, profile_id: str, **fields: Unpack[UpdateUserProfileFields]
     ) -> UpdateResponse:
-        """Changes a profile; what is not given stays."""
+        """Changes a profile. Fields that are not given keep their values."""
         return self._send(routes.UPDATE_PROFILE, fields, user_id=user_id, profile_id=profile_id)
 
     def delete_profile(
         self, user_id: str, profile_id: str = "", search_query: str = "", wait_for_response: bool = False
     ) -> DeleteResponse | None:
-        """Deletes one profile by its id, or those of the user that contain a text: in the background, unless
-        `wait_for_response` is true.
+        """Deletes one profile by its id, or the profiles of the user that contain a text.
+
+        It does so in the background, unless `wait_for_response` is true.
         """
         return self._delete(
-            routes.DELETE_PROFILE,
-            user_id=user_id,
-            profile_id=profile_id,
-            search_query=search_query,
-            wait=wait_for_response,
+            routes.DELETE_PROFILE, wait_for_response, user_id=user_id, profile_id=profile_id, search_query=search_query
         )
 
     def delete_profiles_by_ids(self, profile_ids: Sequence[str]) -> BulkDeleteResponse:
-        """Deletes several profiles; unknown ids are passed over."""
+        """Deletes several profiles; unknown ids are ignored."""
         return self._send(routes.DELETE_PROFILES, profile_ids=list(profile_ids))
 
     def delete_all_profiles(self) -> BulkDeleteResponse:
@@ -114,27 +104,25 @@ class LearningCalls(Connection):
         return self._send(routes.DELETE_ALL_PROFILES)
 
     def add_user_playbook(self, user_playbooks: Sequence[NewUserPlaybook | dict[str, Any]]) -> AddResponse:
-        """Stores what single users taught, up to 1,000 a call, all or none; `ids` of the answer names them."""
+        """Stores user playbooks, up to 1,000 in a call, all of them or none. The response holds their `ids`."""
         return self._send(routes.ADD_USER_PLAYBOOKS, user_playbooks=list(user_playbooks))
 
-    @with_field_signature
     def get_user_playbooks(
         self, request: GetUserPlaybooksRequest | dict[str, Any] | None = None, **fields: Unpack[GetUserPlaybooksFields]
     ) -> GetUserPlaybooksResponse:
-        """User playbooks, newest first; current ones unless `status_filter` says otherwise."""
+        """User playbooks, newest first. Without `status_filter` only current ones."""
         return self._send(routes.GET_USER_PLAYBOOKS, fields, request=request)
 
-    @with_field_signature
     def update_user_playbook(self, user_playbook_id: int, **fields: Unpack[UpdateUserPlaybookFields]) -> UpdateResponse:
-        """Changes a user playbook; what is not given stays."""
+        """Changes a user playbook. Fields that are not given keep their values."""
         return self._send(routes.UPDATE_USER_PLAYBOOK, fields, user_playbook_id=user_playbook_id)
 
     def delete_user_playbook(self, user_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one user playbook: in the background, unless `wait_for_response` is true."""
-        return self._delete(routes.DELETE_USER_PLAYBOOK, user_playbook_id=user_playbook_id, wait=wait_for_response)
+        return self._delete(routes.DELETE_USER_PLAYBOOK, wait_for_response, user_playbook_id=user_playbook_id)
 
     def delete_user_playbooks_by_ids(self, user_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
-        """Deletes several user playbooks; unknown ids are passed over."""
+        """Deletes several user playbooks; unknown ids are ignored."""
         return self._send(routes.DELETE_USER_PLAYBOOKS, user_playbook_ids=list(user_playbook_ids))
 
     def delete_all_user_playbooks(self) -> BulkDeleteResponse:
@@ -142,10 +130,9 @@ class LearningCalls(Connection):
         return self._send(routes.DELETE_ALL_USER_PLAYBOOKS)
 
     def add_agent_playbooks(self, agent_playbooks: Sequence[NewAgentPlaybook | dict[str, Any]]) -> AddResponse:
-        """Stores what is to hold for everybody, up to 1,000 a call. Pending unless `playbook_status` says otherwise."""
+        """Stores agent playbooks, up to 1,000 in a call. They are pending unless they have a `playbook_status`."""
         return self._send(routes.ADD_AGENT_PLAYBOOKS, agent_playbooks=list(agent_playbooks))
 
-    @with_field_signature
     def get_agent_playbooks(
         self,
         request: GetAgentPlaybooksRequest | dict[str, Any] | None = None,
@@ -153,22 +140,18 @@ class LearningCalls(Connection):
         force_refresh: bool = False,
         **fields: Unpack[GetAgentPlaybooksFields],
     ) -> GetAgentPlaybooksResponse:
-        """Agent playbooks of any decision, newest first. Cached.
+        """Agent playbooks of any review status, newest first. Cached.
 
-        A `status_filter` of pending also means those that wait for a decision.
+        A `status_filter` of pending also finds those that wait for review.
         """
-        return self._send_cached(
-            AGENT_PLAYBOOKS, routes.GET_AGENT_PLAYBOOKS, fields, force_refresh=force_refresh, request=request
-        )
+        return self._send_cached(routes.GET_AGENT_PLAYBOOKS, force_refresh, fields, request=request)
 
-    @with_field_signature
     def update_agent_playbook(
         self, agent_playbook_id: int, **fields: Unpack[UpdateAgentPlaybookFields]
     ) -> UpdateResponse:
-        """Changes the wording of an agent playbook, the decision about it, or both; what is not given stays."""
+        """Changes the wording of an agent playbook, its status, or both. Other fields keep their values."""
         return self._send(routes.UPDATE_AGENT_PLAYBOOK, fields, agent_playbook_id=agent_playbook_id)
 
-    @with_field_signature
     def update_agent_playbook_status(
         self,
         agent_playbook_id: int,
@@ -176,17 +159,17 @@ class LearningCalls(Connection):
         playbook_status: PlaybookStatus | str,
         **fields: Unpack[UpdatePlaybookStatusFields],
     ) -> UpdateResponse:
-        """Approves, rejects or reopens an agent playbook. Who, when and why are kept."""
+        """Approves, rejects or reopens an agent playbook. The history keeps reviewer, time and reason."""
         return self._send(
             routes.UPDATE_STATUS, fields, agent_playbook_id=agent_playbook_id, playbook_status=playbook_status
         )
 
     def delete_agent_playbook(self, agent_playbook_id: int, wait_for_response: bool = False) -> DeleteResponse | None:
         """Deletes one agent playbook: in the background, unless `wait_for_response` is true."""
-        return self._delete(routes.DELETE_AGENT_PLAYBOOK, agent_playbook_id=agent_playbook_id, wait=wait_for_response)
+        return self._delete(routes.DELETE_AGENT_PLAYBOOK, wait_for_response, agent_playbook_id=agent_playbook_id)
 
     def delete_agent_playbooks_by_ids(self, agent_playbook_ids: Sequence[int]) -> BulkDeleteResponse:
-        """Deletes several agent playbooks; unknown ids are passed over."""
+        """Deletes several agent playbooks; unknown ids are ignored."""
         return self._send(routes.DELETE_AGENT_PLAYBOOKS, agent_playbook_ids=list(agent_playbook_ids))
 
     def delete_all_agent_playbooks(self) -> BulkDeleteResponse:
@@ -198,9 +181,9 @@ class LearningCalls(Connection):
         return self._send(routes.DELETE_ALL_PLAYBOOKS)
 
     def get_provenance(self, kind: str, id: str | int) -> LearningProvenanceResponse:  # noqa: A002  its public name
-        """Why a learning is there: the turns it came from, who learned it, what it replaced, what happened to it.
+        """Where a learning comes from: its turns, the learner, what it replaced, and its history.
 
-        `kind` is `profile`, `user_playbook` or `agent_playbook`. Raises NotFound when there is none.
+        `kind` is `profile`, `user_playbook` or `agent_playbook`. Raises NotFound for an unknown id.
         """
         return self._send(routes.GET_PROVENANCE, kind=kind, id=str(id))
 
@@ -208,24 +191,21 @@ class LearningCalls(Connection):
 class OutcomeCalls(Connection):
     """What playbooks were worth."""
 
-    @with_field_signature
     def record_outcome(self, outcome: Outcome, **fields: Unpack[RecordOutcomeFields]) -> UpdateResponse:
-        """Counts that playbooks helped, hurt, or were learned once more; unknown ids are passed over."""
+        """Counts that playbooks helped, hurt, or were learned again. Unknown ids are ignored."""
         return self._send(routes.RECORD_OUTCOME, fields, outcome=outcome)
 
 
 class ReviewCalls(Connection):
     """Review."""
 
-    @with_field_signature
     def get_review_queue(self, **fields: Unpack[GetReviewQueueFields]) -> GetReviewQueueResponse:
-        """Agent playbooks that wait for a decision, each with evidence, support, disagreement and difference.
+        """Agent playbooks that wait for review, each with evidence, support, disagreement and difference.
 
-        With `agent_playbook_id` that one, whatever was decided about it. Raises NotFound when there is none.
+        With `agent_playbook_id` only that one, whatever its status. Raises NotFound for an unknown id.
         """
         return self._send(routes.GET_REVIEW_QUEUE, fields)
 
-    @with_field_signature
     def review_agent_playbooks(
         self,
         agent_playbook_ids: Sequence[int],
@@ -233,17 +213,17 @@ class ReviewCalls(Connection):
         playbook_status: PlaybookStatus | str,
         **fields: Unpack[ReviewAgentPlaybooksFields],
     ) -> ReviewResponse:
-        """Approves, rejects or reopens several agent playbooks, all of them or none. Who, when and why are kept.
+        """Approves, rejects or reopens several agent playbooks, all of them or none.
 
-        Approving one retires those that it says it replaces. `update_agent_playbook` edits and approves at once.
+        The history keeps reviewer, time and reason. Approving a playbook retires those that it replaces.
+        `update_agent_playbook` edits and approves in one call.
         """
         ids = list(agent_playbook_ids)
         return self._send(routes.REVIEW, fields, agent_playbook_ids=ids, playbook_status=playbook_status)
 
-    @with_field_signature
     def undo_review(self, agent_playbook_ids: Sequence[int], **fields: Unpack[UndoReviewFields]) -> ReviewResponse:
-        """Takes the last decision about each back, with the edit that came with it; what it had retired stands again.
+        """Takes back the last decision about each playbook, with its edit, and restores what it had retired.
 
-        All of them or none: raises Conflict where there is no decision to take back.
+        All of them or none: raises Conflict if one has no decision to take back.
         """
         return self._send(routes.UNDO_REVIEW, fields, agent_playbook_ids=list(agent_playbook_ids))

@@ -44,11 +44,11 @@ class SettingCalls(Connection):
     """Configuration and state."""
 
     def get_config(self) -> Config:
-        """The learning settings. Change attributes and hand it to `set_config`."""
+        """The learning settings. Change attributes and pass it to `set_config`."""
         return self._send(routes.GET_CONFIG)
 
     def set_config(self, config: Config | dict[str, Any]) -> SetConfigResponse:
-        """Stores settings. What is not named keeps its value; None or [] clears it."""
+        """Stores settings. Settings that are not named keep their values; None or [] clears one."""
         return self.update_config(as_json(config))
 
     def update_config(self, partial: dict[str, Any]) -> SetConfigResponse:
@@ -58,7 +58,7 @@ class SettingCalls(Connection):
         return self._call(routes.SET_CONFIG, as_json(partial))
 
     def whoami(self) -> WhoamiResponse:
-        """Which organisation this client's key speaks for, and where its data is."""
+        """The organisation of this client's key, and where its data is stored."""
         return self._send(routes.WHOAMI)
 
     def storage_stats(self, user_id: str) -> StorageStatsResponse:
@@ -72,9 +72,9 @@ class OperationCalls(Connection):
     def upgrade_profiles(
         self, user_id: str | None = None, only_affected_users: bool = True, *, profile_ids: Sequence[str] | None = None
     ) -> UpgradeProfilesResponse:
-        """Makes pending profiles current, archives those that were, and deletes those archived before.
+        """Makes pending profiles current, archives the current ones, and deletes those archived before.
 
-        Only within what is named. `success` is false when nothing is pending.
+        Only within the given filters. `success` is false when nothing is pending.
         """
         return self._send(
             routes.UPGRADE_PROFILES, user_id=user_id, only_affected_users=only_affected_users, profile_ids=profile_ids
@@ -83,12 +83,12 @@ class OperationCalls(Connection):
     def upgrade_user_playbooks(
         self, agent_version: str | None = None, playbook_name: str | None = None, *, archive_current: bool = True
     ) -> UpgradeUserPlaybooksResponse:
-        """Makes pending user playbooks current, archives those that were, and deletes those archived before.
+        """Makes pending user playbooks current, archives the current ones, and deletes those archived before.
 
-        Only within what is named. `success` is false when nothing is pending.
+        Only within the given filters. `success` is false when nothing is pending.
         """
         return self._send(
-            routes.UPGRADE_USER_PLAYBOOKS,
+            routes.UPGRADE_PLAYBOOKS,
             agent_version=agent_version,
             playbook_name=playbook_name,
             archive_current=archive_current,
@@ -97,7 +97,7 @@ class OperationCalls(Connection):
     def downgrade_profiles(
         self, user_id: str | None = None, only_affected_users: bool = True, *, profile_ids: Sequence[str] | None = None
     ) -> DowngradeProfilesResponse:
-        """Current and archived profiles change places. `success` is false when none is archived."""
+        """Exchanges current and archived profiles. `success` is false when none is archived."""
         return self._send(
             routes.DOWNGRADE_PROFILES, user_id=user_id, only_affected_users=only_affected_users, profile_ids=profile_ids
         )
@@ -105,11 +105,11 @@ class OperationCalls(Connection):
     def downgrade_user_playbooks(
         self, agent_version: str | None = None, playbook_name: str | None = None
     ) -> DowngradeUserPlaybooksResponse:
-        """Current and archived user playbooks change places. `success` is false when none is archived."""
-        return self._send(routes.DOWNGRADE_USER_PLAYBOOKS, agent_version=agent_version, playbook_name=playbook_name)
+        """Exchanges current and archived user playbooks. `success` is false when none is archived."""
+        return self._send(routes.DOWNGRADE_PLAYBOOKS, agent_version=agent_version, playbook_name=playbook_name)
 
     def get_operation_status(self, service_name: str = "profile_generation") -> GetOperationStatusResponse:
-        """How far the newest operation of a service is. `success` is false when there was none."""
+        """The progress of the newest operation of a service. `success` is false when there was none."""
         return self._send(routes.GET_OPERATION_STATUS, service_name=service_name)
 
     def cancel_operation(self, service_name: str | None = None) -> CancelOperationResponse:
@@ -117,9 +117,9 @@ class OperationCalls(Connection):
         return self._send(routes.CANCEL_OPERATION, service_name=service_name)
 
     def follow_operation(self, operation_id: str) -> Iterator[OperationStatusInfo]:
-        """How far an operation is, now and after each change; the last one tells how it ended.
+        """The progress of an operation, now and after each change. The last status says how it ended.
 
-        A connection that breaks is made again.
+        A broken connection is opened again.
         """
         last, failures = None, 0
         while True:
@@ -144,7 +144,7 @@ class OperationCalls(Connection):
         try:
             with closing(self._http.get().send(request, stream=True)) as response:
                 if not response.is_success:
-                    reply = responses.Reply(response.status_code, response.headers, response.read())
+                    reply = responses.HttpReply(response.status_code, response.headers, response.read())
                     raise responses.failure(reply, str(request.url))
                 for line in response.iter_lines():
                     if line.startswith("data:"):
@@ -165,7 +165,7 @@ class OperationCalls(Connection):
         return self._send(routes.GET_STALL_STATE)
 
     def mark_stall_notified(self) -> MarkNotifiedResponse:
-        """Notes that a person was told of the stall; false when there is none. Once or twice is the same."""
+        """Notes that a person was notified of the stall. `notified_in_cc` is false when there is none."""
         return self._send(routes.MARK_STALL_NOTIFIED)
 
 
@@ -181,10 +181,10 @@ class GenerationCalls(OperationCalls):
         extractor_names: Sequence[str] | None = None,
         wait_for_response: bool = False,
     ) -> RerunProfileGenerationResponse:
-        """Learns profiles from all stored turns within the filters once more, as pending ones.
+        """Learns profiles again from all stored turns within the filters. The new profiles are pending.
 
-        They take the place of the pending profiles of those users; `upgrade_profiles` makes them current. `success`
-        is false when no turn matches or another one is in progress. `wait_for_response` waits for the end.
+        They replace the pending profiles of those users; `upgrade_profiles` makes them current. `success` is false when
+        no turn matches or another rerun is in progress. `wait_for_response` waits for the end.
         """
         response = self._send(
             routes.RERUN_PROFILES,
@@ -209,7 +209,7 @@ class GenerationCalls(OperationCalls):
         *,
         source: str | None = None,
     ) -> RerunPlaybookGenerationResponse:
-        """The same for user playbooks, from the turns of one agent version; see `upgrade_user_playbooks`."""
+        """Learns user playbooks again, from the turns of one agent version; see `rerun_profile_generation`."""
         response = self._send(
             routes.RERUN_PLAYBOOKS,
             agent_version=agent_version,
@@ -225,26 +225,22 @@ class GenerationCalls(OperationCalls):
     def manual_profile_generation(
         self, user_id: str | None = None, source: str | None = None, extractor_names: Sequence[str] | None = None
     ) -> None:
-        """Learns from the last turns of each user within the filters, into what is current. Does not wait for it."""
-        self._send_in_background(
-            routes.GENERATE_PROFILES, user_id=user_id, source=source, extractor_names=extractor_names
-        )
+        """Learns current profiles from the last turns of each user within the filters. Does not wait for the end."""
+        self._start(routes.GENERATE_PROFILES, user_id=user_id, source=source, extractor_names=extractor_names)
 
     def manual_playbook_generation(
         self, agent_version: str = DEFAULT_VERSION, source: str | None = None, playbook_name: str | None = None
     ) -> None:
-        """The same for user playbooks, from the turns of one agent version. Does not wait for it."""
-        self._send_in_background(
-            routes.GENERATE_PLAYBOOKS, agent_version=agent_version, source=source, playbook_name=playbook_name
-        )
+        """Learns current user playbooks from the last turns of one agent version. Does not wait for the end."""
+        self._start(routes.GENERATE_PLAYBOOKS, agent_version=agent_version, source=source, playbook_name=playbook_name)
 
     def run_playbook_aggregation(
         self, agent_version: str = DEFAULT_VERSION, playbook_name: str | None = None, wait_for_response: bool = False
     ) -> RunPlaybookAggregationResponse:
-        """Makes pending agent playbooks of what many users taught one agent version, of one type or all.
+        """Makes pending agent playbooks from the user playbooks of one agent version, of one type or all.
 
-        Runs whatever the trigger count. Without `wait_for_response` it answers within some seconds with what is known
-        by then, and goes on; `is_complete` tells. `success` is false while another one is in progress, or if it failed.
+        The trigger count does not matter. Without `wait_for_response` it returns after some seconds with what it has
+        done so far and goes on; `is_complete` says so. `success` is false if another run is in progress or it failed.
         """
         response = self._send(routes.RUN_AGGREGATION, agent_version=agent_version, playbook_name=playbook_name)
         if wait_for_response and response.success and not response.is_complete:
@@ -279,8 +275,8 @@ class OptimisationCalls(Connection):
     ) -> RunPlaybookOptimizationResponse:
         """Searches for better wording of a pending agent playbook, against the real assistant.
 
-        A better one takes the place of the old one and stays pending. `dry_run` begins nothing and tells how many
-        calls a run can cost at most. `wait_for_response` waits for the end.
+        A better wording replaces the old one and stays pending. `dry_run` starts nothing and returns how many calls a
+        run costs at most. `wait_for_response` waits for the end.
         """
         response = self._send(
             routes.RUN_OPTIMISATION,
@@ -291,10 +287,8 @@ class OptimisationCalls(Connection):
         )
         if not wait_for_response or response.job_id is None:
             return response
-        job = (self.get_playbook_optimization(response.job_id, details=False)).job
-        while not job.has_ended:
+        while not (job := (self.get_playbook_optimization(response.job_id, details=False)).job).has_ended:
             self._sleep(POLL_SECONDS)
-            job = (self.get_playbook_optimization(response.job_id, details=False)).job
         self._cache.forget(AGENT_PLAYBOOKS)
         end = {"success": job.status == "completed", "msg": job.decision_reason, "status": job.status, "job": job}
         return response.model_copy(update=end)
@@ -302,13 +296,13 @@ class OptimisationCalls(Connection):
     def get_playbook_optimizations(
         self, limit: int = 100, *, cursor: str | None = None
     ) -> GetPlaybookOptimizationsResponse:
-        """Jobs, newest first."""
+        """Optimisation jobs, newest first."""
         return self._send(routes.GET_OPTIMISATIONS, limit=limit, cursor=cursor)
 
     def get_playbook_optimization(self, job_id: int, *, details: bool = True) -> GetPlaybookOptimizationResponse:
-        """One job with all wordings it tried, how each did in each window, and what happened."""
+        """One job with the wordings it tried, the result of each in each window, and its events."""
         return self._send(routes.GET_OPTIMISATION, job_id=job_id, details=details)
 
     def cancel_playbook_optimization(self, job_id: int) -> CancelPlaybookOptimizationResponse:
-        """Stops a job: it is skipped, and nothing is changed. `success` is false when it had ended before."""
+        """Stops a job; no playbook changes. `success` is false when the job had ended before."""
         return self._send(routes.CANCEL_OPTIMISATION, job_id=job_id)
