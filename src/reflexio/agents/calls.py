@@ -1,4 +1,4 @@
-"""Calling what others wrote: functions with or without an attempt to look at, asynchronous or plain."""
+"""Calling functions that users wrote: with or without the attempt as an argument, async or plain."""
 
 import asyncio
 import inspect
@@ -7,21 +7,19 @@ from contextvars import copy_context
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
-from reflexio.agents.attempt import Attempt
-
 T = TypeVar("T")
 
-Called = Callable[[Any, Any], Awaitable[Any]]
-"""Something that is awaited with a subject and the attempt."""
+AsyncCall = Callable[[Any, Any], Awaitable[Any]]
+"""A function that is awaited with a subject and the attempt."""
 
 FAILURES = (Exception, SystemExit, asyncio.CancelledError)
-"""What a part that others wrote may raise when it fails; see `own`."""
+"""What a user's function may raise when it fails; see `unless_cancelled`."""
 
 
-def own(error: BaseException) -> BaseException:
-    """The error, if it is the part's own. A task that the part waits for may have been cancelled; so may this run.
+def unless_cancelled(error: BaseException) -> BaseException:
+    """The error, or raises it if it is the cancellation of this run.
 
-    Only the second is the caller's wish, and is raised again.
+    A user's function may also wait for a task that somebody else cancelled; that is a failure of the function.
     """
     task = asyncio.current_task()
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
@@ -29,21 +27,25 @@ def own(error: BaseException) -> BaseException:
     return error
 
 
-def prepared(function: Callable[..., Any]) -> Called:
+def describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def as_async_call(function: Callable[..., Any]) -> AsyncCall:
     """The function as one that is awaited with a subject and the attempt.
 
-    Plain functions run in a thread of their own, so that a slow one holds up nobody. When it is given up, its
-    thread ends by itself or with the process.
+    Plain functions run in their own threads, so that a slow one blocks nobody. The thread of an abandoned call ends
+    with its function or with the process.
     """
-    called = with_attempt(function)
+    call = with_attempt(function)
     if is_async(function):
-        return called
+        return call
 
-    async def call(subject: Any, attempt: Attempt | None) -> Any:
-        answer = await in_thread(called, subject, attempt)
+    async def call_in_thread(subject: Any, attempt: Any) -> Any:
+        answer = await in_thread(call, subject, attempt)
         return await answer if inspect.isawaitable(answer) else answer
 
-    return call
+    return call_in_thread
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -57,43 +59,42 @@ def is_generator(function: Callable[..., Any]) -> bool:
 def with_attempt(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """The function as one of a subject and the attempt.
 
-    It is handed the attempt if it has a second parameter that must be given, or one called `attempt` anywhere.
+    It gets the attempt if it has a second positional parameter without a default, or any parameter named `attempt`.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # some builtins do not say
+    except (TypeError, ValueError):  # some builtins have no signature
         parameters = []
-    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    second = positional[1] if len(positional) > 1 else None
+    second = next((p for p in parameters[1:2] if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)), None)
     if second and (second.default is second.empty or second.name == "attempt"):
         return function
-    if any(each.name == "attempt" for each in parameters[1:]):
+    if any(parameter.name == "attempt" for parameter in parameters[1:]):
         return lambda subject, attempt: function(subject, attempt=attempt)
     return lambda subject, _: function(subject)
 
 
-async def in_thread(function: Callable[..., Any], *given: Any) -> Any:
-    """Like `asyncio.to_thread`, but nothing waits for a thread that was given up, not even the end of the loop."""
+async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Like `asyncio.to_thread`, but nothing waits for the thread of an abandoned call, not even closing the loop."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
     context = copy_context()
 
-    def settle(value: Any, error: BaseException | None) -> None:
+    def settle(result: Any, error: BaseException | None) -> None:
         if answer.done():
             return
         if error is None:
-            answer.set_result(value)
+            answer.set_result(result)
         else:
             answer.set_exception(RuntimeError("StopIteration") if isinstance(error, StopIteration) else error)
 
     def work() -> None:
-        value, failure = None, None
+        result, failure = None, None
         try:
-            value = context.run(function, *given)
+            result = context.run(function, *args)
         except BaseException as error:  # noqa: BLE001  it is raised where the answer is awaited
             failure = error
         try:
-            loop.call_soon_threadsafe(settle, value, failure)
+            loop.call_soon_threadsafe(settle, result, failure)
         except RuntimeError:  # the loop is closed: nobody waits any more
             return
 
@@ -102,7 +103,7 @@ async def in_thread(function: Callable[..., Any], *given: Any) -> Any:
 
 
 class closing(Generic[T]):  # noqa: N801  like contextlib's, for iterators that may not be generators
-    """Ends what others yield when nobody listens any longer: here and now, and not when it is collected."""
+    """Closes an async iterator as soon as nobody reads it any longer, and not when it is garbage-collected."""
 
     __slots__ = ("_steps",)
 
