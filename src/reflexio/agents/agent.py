@@ -8,15 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from reflexio.agents.api import new_run_id, run_in_new_loop
-from reflexio.agents.architecture import (
-    AgentSession,
-    Architecture,
-    Dependencies,
-    Event,
-    EventKind,
-    ReAct,
-    RunContext,
-)
+from reflexio.agents.architecture import AgentSession, Architecture, Dependencies, Event, EventKind, ReAct, RunContext
 from reflexio.agents.attempt import Attempt, AttemptFailed
 from reflexio.agents.budget import UNLIMITED, Budget, Meter
 from reflexio.agents.calls import closing
@@ -90,12 +82,7 @@ class Agent:
         return self._model.name
 
     async def run(
-        self,
-        prompt: str,
-        *,
-        user_id: str | None = None,
-        session_id: str | None = None,
-        metadata: Metadata = NOTHING,
+        self, prompt: str, *, user_id: str | None = None, session_id: str | None = None, metadata: Metadata = NOTHING
     ) -> RunResult:
         session, deps = self._start(user_id, session_id, metadata, streaming=False)
         started_at = datetime.now(UTC)
@@ -103,12 +90,7 @@ class Agent:
         return _result(session, started_at)
 
     def run_sync(
-        self,
-        prompt: str,
-        *,
-        user_id: str | None = None,
-        session_id: str | None = None,
-        metadata: Metadata = NOTHING,
+        self, prompt: str, *, user_id: str | None = None, session_id: str | None = None, metadata: Metadata = NOTHING
     ) -> RunResult:
         """`run` for programs without an event loop."""
         work = self.run(prompt, user_id=user_id, session_id=session_id, metadata=metadata)
@@ -117,12 +99,7 @@ class Agent:
         return result
 
     async def stream(
-        self,
-        prompt: str,
-        *,
-        user_id: str | None = None,
-        session_id: str | None = None,
-        metadata: Metadata = NOTHING,
+        self, prompt: str, *, user_id: str | None = None, session_id: str | None = None, metadata: Metadata = NOTHING
     ) -> AsyncGenerator[Event, None]:
         """Events as they happen, from `started` to `completed`. Closing the stream earlier ends the run."""
         session, deps = self._start(user_id, session_id, metadata, streaming=True)
@@ -191,15 +168,7 @@ def _resolve_architecture(choice: Architecture | str | None) -> Architecture:
 
 def _result(session: AgentSession, started_at: datetime) -> RunResult:
     usage = session.cumulative_usage
+    cost = session.turns, usage.input_tokens, usage.output_tokens, usage.cost_usd
     return RunResult(
-        session.id,
-        session.output,
-        session.turns,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cost_usd,
-        started_at,
-        datetime.now(UTC),
-        session.interrupted,
-        session.interruption_reason,
+        session.id, session.output, *cost, started_at, datetime.now(UTC), session.interrupted, session.interruption_reason
     )

@@ -23,15 +23,12 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cost_usd + other.cost_usd,
-        )
+        tokens = self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        return Usage(self.calls + other.calls, *tokens, self.cost_usd + other.cost_usd)
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return self + Usage(-other.calls, -other.input_tokens, -other.output_tokens, -other.cost_usd)
+        tokens = self.input_tokens - other.input_tokens, self.output_tokens - other.output_tokens
+        return Usage(self.calls - other.calls, *tokens, self.cost_usd - other.cost_usd)
 
 
 NO_USAGE = Usage()

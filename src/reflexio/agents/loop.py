@@ -39,6 +39,7 @@ LearnFrom = Literal["failures", "failures+final", "all"]
 Events: TypeAlias = Sequence[ReflexionEvent]
 
 ONE_CALL = Usage(calls=1)
+EMPTY_LESSON = Lesson("")
 _END = object()
 
 
@@ -253,8 +254,7 @@ class ReflexionLoop:
         record, store = self.records[-1], self.plan.store
         if store is None or record.evaluation.error is not None:
             return ()
-        ids = self._lessons.uncredited(attempt)
-        return await self._with_store(attempt, self._lessons.credit(store, ids, record.passed)) if ids else ()
+        return await self._with_store(attempt, self._lessons.credit(store, attempt, record.passed))
 
     async def _learn(self, attempt: Attempt) -> Events:
         record, reflect = self.records[-1], self.plan.reflect
@@ -307,19 +307,15 @@ class ReflexionLoop:
     # Ending
 
     def _complete_record(self, attempt: Attempt, seconds: float) -> None:
-        record, lesson = self.records[-1], self._lessons.learned_from(attempt)
-        self.records[-1] = replace(record, lesson=lesson, usage=attempt.usage, seconds=seconds)
+        record = self.records[-1]
+        # Not `replace`, which takes a tenth of the time of an attempt; nor in `to_lesson`.
+        known = record.number, record.output, record.evaluation, record.passed, record.finished, record.lessons
+        self.records[-1] = AttemptRecord(*known, self._lessons.learned_from(attempt), attempt.usage, seconds)
 
     def _result(self) -> ReflexionResult:
-        return ReflexionResult(
-            self.plan.run_id,
-            tuple(self.records),
-            self._best(),
-            self._stop or "max_attempts",
-            self.meter.usage,
-            tuple(self._lessons.learned),
-            tuple(self.problems),
-        )
+        best, stop_reason, usage = self._best(), self._stop or "max_attempts", self.meter.usage
+        learned, problems = tuple(self._lessons.learned), tuple(self.problems)
+        return ReflexionResult(self.plan.run_id, tuple(self.records), best, stop_reason, usage, learned, problems)
 
     def _best(self) -> AttemptRecord | None:
         """Among equals, the latest: it knew the most lessons."""
@@ -379,12 +375,11 @@ class RunLessons:
         place = str(getattr(store, "place", "lesson_store"))
         return [LessonPersisted(attempt.number, place, lesson_id, saved.merged_into is not None)]
 
-    def uncredited(self, attempt: Attempt) -> list[str]:
-        """Stored lessons that no earlier attempt of this run was shown."""
-        return [lesson.id for lesson in attempt.lessons if lesson.id and lesson.id not in self._credited]
-
-    async def credit(self, store: LessonStore, ids: Sequence[str], passed: bool) -> Events:
-        """A lesson helped when the first attempt that was shown it passed."""
+    async def credit(self, store: LessonStore, attempt: Attempt, passed: bool) -> Events:
+        """A stored lesson helped when the first attempt that was shown it passed."""
+        ids = [lesson.id for lesson in attempt.lessons if lesson.id and lesson.id not in self._credited]
+        if not ids:
+            return ()
         self._credited.update(ids)
         await store.outcome(self._plan.run_id, ids, passed)
         return [LessonOutcome(lesson_id, "helped" if passed else "hurt") for lesson_id in ids]
@@ -412,21 +407,21 @@ def to_lesson(answer: Any, record: AttemptRecord, attempt: Attempt) -> Lesson | 
         return None
     if not isinstance(answer, str | Lesson):
         raise TypeError(f"A reflector answers with a sentence, a Lesson or None, not {answer!r}.")
-    lesson = Lesson(answer) if isinstance(answer, str) else answer
-    content = shorten(lesson.content.strip())
+    lesson = EMPTY_LESSON if isinstance(answer, str) else answer
+    content = shorten((answer if isinstance(answer, str) else answer.content).strip())
     if not content:
         return None
-    return replace(
-        lesson,
-        content=content,
+    return Lesson(
+        content,
         trigger=lesson.trigger or shorten(str(attempt.task)),
         rationale=lesson.rationale or shorten(record.evaluation.feedback),
+        id=lesson.id,
         user_id=attempt.user_id if lesson.user_id is None else lesson.user_id,
+        scope=lesson.scope,
         agent_version=lesson.agent_version or attempt.agent_version,
         run_id=attempt.run_id,
         attempt=record.number,
         score=record.score,
         created_at=lesson.created_at or datetime.now(UTC),
-        helped=0,
-        hurt=0,
+        source=lesson.source,
     )

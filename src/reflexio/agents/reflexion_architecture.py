@@ -10,15 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from reflexio.agents.api import (
-    Options,
-    Reflect,
-    as_reflect,
-    check_options,
-    new_run_id,
-    spends,
-    warn_of_self_judgement,
-)
+from reflexio.agents.api import Options, Reflect, as_reflect, check_options, new_run_id, spends, warn_of_self_judgement
 from reflexio.agents.architecture import (
     AgentSession,
     Architecture,

@@ -15,7 +15,7 @@ from reflexio.agents.vectors.store import Chunk, SearchResult, VectorStore
 from reflexio.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reflexio.agents.vectors.embedding import AnyEmbedder
+    from reflexio.agents.vectors.embedding import EmbedderChoice
 
 SAME_WORDS, SAME_OCCASION = 0.7, 0.92
 """A lesson repeats another from this share of common words and this cosine of trigger and lesson together."""
@@ -152,7 +152,7 @@ class VectorStoreLessons:
 class MemoryLessons(VectorStoreLessons):
     """Lessons in this process. Without an embedder, the local one is used."""
 
-    def __init__(self, embedder: "AnyEmbedder | str | None" = None) -> None:
+    def __init__(self, embedder: "EmbedderChoice" = None) -> None:
         from reflexio.agents.vectors.memory import InMemoryVectorStore
 
         super().__init__(InMemoryVectorStore(embedder))

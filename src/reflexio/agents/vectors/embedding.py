@@ -5,6 +5,7 @@ The names of embedders are those of the server: `local` needs no key and no netw
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexio.agents.vectors.store import Chunk, Filter, SearchResult, as_json
+from reflexio.agents.vectors.store import Chunk, Condition, Filter, SearchResult, as_json, parse_filter
 from reflexio.errors import InvalidRequest, ProviderError, ReflexioError
 from reflexio.ports import embedding as ports
 from reflexio.providers.embedding.resolve import LOCAL, resolve
@@ -41,49 +42,34 @@ class AgentEmbedder(Protocol):
 
 Embedder = AgentEmbedder
 AnyEmbedder: TypeAlias = AgentEmbedder | ports.Embedder
+EmbedderChoice: TypeAlias = AnyEmbedder | str | None
+"""An embedder, its name, or None for the local one."""
 
 
 class PortEmbedder:
-    """An embedder of the server (`ports.Embedder`) as one for agents."""
+    """An embedder of the server (`ports.Embedder`) as one for agents.
 
-    def __init__(self, embedder: ports.Embedder) -> None:
-        self._embedder = embedder
+    `connect` returns it, and is called for each event loop, since a connection belongs to its loop.
+    """
 
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def dimensions(self) -> int:
-        return self._embedder.dimensions
+    def __init__(self, connect: Callable[[], ports.Embedder]) -> None:
+        self._connect = connect
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, ports.Embedder] = WeakKeyDictionary()
+        embedder = connect()
+        self.name, self.dimensions = embedder.name, embedder.dimensions
 
     async def embed(self, text: str) -> list[float]:
         return (await self.embed_batch([text]))[0]
 
     async def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
-        vectors: list[list[float]] = (await self._for_this_loop().embed(texts)).tolist()
-        return vectors
-
-    def _for_this_loop(self) -> ports.Embedder:
-        return self._embedder
-
-
-class RemoteEmbedder(PortEmbedder):
-    """An embedder that calls a provider. A connection belongs to its event loop, so there is one for each loop."""
-
-    def __init__(self, connect: Callable[[], ports.Embedder]) -> None:
-        super().__init__(connect())
-        self._connect = connect
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, ports.Embedder] = WeakKeyDictionary()
-
-    def _for_this_loop(self) -> ports.Embedder:
         loop = asyncio.get_running_loop()
         if loop not in self._by_loop:
             self._by_loop[loop] = self._connect()
-        return self._by_loop[loop]
+        vectors: list[list[float]] = (await self._by_loop[loop].embed(texts)).tolist()
+        return vectors
 
 
-def embedder(given: AnyEmbedder | str | None = None, *, api_key: str = "", base_url: str = "") -> AgentEmbedder:
+def embedder(given: EmbedderChoice = None, *, api_key: str = "", base_url: str = "") -> AgentEmbedder:
     """The embedder with this name, or the given embedder as one for agents.
 
     Key and base URL are for a named embedder; without them, OPENAI_API_KEY and OPENAI_BASE_URL apply.
@@ -99,37 +85,19 @@ def embedder(given: AnyEmbedder | str | None = None, *, api_key: str = "", base_
         settings = Settings.read()
         key = api_key or ("" if base_url else settings.openai_api_key)
         url = base_url or ("" if api_key else settings.openai_base_url)
-        return RemoteEmbedder(partial(resolve, given, api_key=key, base_url=url))
+        return PortEmbedder(partial(resolve, given, api_key=key, base_url=url))
     if isinstance(given, AgentEmbedder):
         return given
     if hasattr(given, "embed") and hasattr(given, "dimensions"):
-        return PortEmbedder(given)
+        return PortEmbedder(lambda: given)
     raise InvalidRequest(f"{given!r} is not an embedder: it has no `embed` and no `dimensions`.")
 
 
 @lru_cache(maxsize=1)
 def _local_embedder() -> AgentEmbedder:
     """One for the process, since it has its own threads."""
-    return PortEmbedder(resolve("local"))
-
-
-class EmbeddingStore:
-    """What both vector stores share: an embedder, and searching by text."""
-
-    embedder: AgentEmbedder
-
-    async def search(
-        self, query: str, *, k: int = 4, filter: Filter = None, diversity: float | None = None
-    ) -> list[SearchResult]:
-        """The `k` chunks nearest to a text, best first, among those that match the filter."""
-        vector = await self.embedder.embed(query)
-        return await self.search_by_vector(vector, k=k, filter=filter, diversity=diversity)
-
-    async def search_by_vector(
-        self, vector: Sequence[float], *, k: int = 4, filter: Filter = None, diversity: float | None = None
-    ) -> list[SearchResult]:
-        """The `k` chunks nearest to a vector, best first, among those that match the filter."""
-        raise NotImplementedError
+    local = resolve("local")
+    return PortEmbedder(lambda: local)
 
 
 @dataclass(frozen=True)
@@ -160,11 +128,6 @@ async def embed_chunks(embedder: AgentEmbedder, chunks: Sequence[Chunk], ids: Se
     return EmbeddedChunks(list(by_id), contents, metadata, vectors)
 
 
-def query_vector(vector: Any, dimensions: int) -> Vectors:
-    """The vector that a caller searches with, normalised."""
-    return _unit_rows([vector], dimensions, InvalidRequest, "The query is").reshape(dimensions)
-
-
 def _unit_rows(vectors: Any, dimensions: int, error: type[ReflexioError], source: str) -> Vectors:
     """Rows of length one, or `error`. A vector of zeros stays as it is: it is similar to nothing."""
     try:
@@ -184,12 +147,8 @@ def _unit_rows(vectors: Any, dimensions: int, error: type[ReflexioError], source
     return unit_rows
 
 
-def pool_size(k: int, diversity: float | None) -> int:
+def pool_size(k: int, diversity: float) -> int:
     """How many of the nearest chunks the `k` hits are chosen from."""
-    if k < 1:
-        raise InvalidRequest(f"k must be at least 1, not {k!r}.")
-    if diversity is not None and not 0.0 <= diversity <= 1.0:
-        raise InvalidRequest(f"diversity must be between 0 and 1, not {diversity!r}.")
     return max(4 * k, 20) if diversity else k
 
 
@@ -206,3 +165,39 @@ def choose_diverse(scores: Vectors, rows: Vectors, k: int, diversity: float) -> 
         nearest = np.maximum(nearest, similarity) if chosen else similarity
         chosen.append(best)
     return chosen
+
+
+class EmbeddingStore(ABC):
+    """What both vector stores share: embedding of texts and queries, and the choice of hits."""
+
+    embedder: AgentEmbedder
+
+    async def add(self, chunks: Sequence[Chunk], ids: Sequence[str] | None = None) -> list[str]:
+        """Stores chunks, all or none, and returns their ids. A chunk whose id exists is replaced."""
+        new = await embed_chunks(self.embedder, chunks, ids)
+        await self._insert(new)
+        return new.ids if ids is None else list(ids)
+
+    async def search(
+        self, query: str, *, k: int = 4, filter: Filter = None, diversity: float | None = None
+    ) -> list[SearchResult]:
+        """The `k` chunks nearest to a text, best first, among those that match the filter."""
+        vector = await self.embedder.embed(query)
+        return await self.search_by_vector(vector, k=k, filter=filter, diversity=diversity)
+
+    async def search_by_vector(
+        self, vector: Sequence[float], *, k: int = 4, filter: Filter = None, diversity: float | None = None
+    ) -> list[SearchResult]:
+        """The `k` chunks nearest to a vector, best first, among those that match the filter."""
+        if k < 1:
+            raise InvalidRequest(f"k must be at least 1, not {k!r}.")
+        if diversity is not None and not 0.0 <= diversity <= 1.0:
+            raise InvalidRequest(f"diversity must be between 0 and 1, not {diversity!r}.")
+        query = _unit_rows([vector], self.embedder.dimensions, InvalidRequest, "The query is")[0]
+        return await self._nearest(query, parse_filter(filter), k, diversity or 0.0)
+
+    @abstractmethod
+    async def _insert(self, new: EmbeddedChunks) -> None: ...
+
+    @abstractmethod
+    async def _nearest(self, query: Vectors, condition: Condition, k: int, diversity: float) -> list[SearchResult]: ...

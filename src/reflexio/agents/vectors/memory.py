@@ -21,28 +21,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexio.agents.vectors.embedding import (
-    AnyEmbedder,
+    EmbeddedChunks,
+    EmbedderChoice,
     EmbeddingStore,
     Vectors,
     choose_diverse,
-    embed_chunks,
     embedder,
     pool_size,
-    query_vector,
 )
 from reflexio.agents.vectors.store import (
     AllOf,
     AnyOf,
     Chunk,
     Condition,
-    Filter,
     Not,
     OneOf,
     Ordered,
     Present,
     SearchResult,
     identity,
-    parse_filter,
 )
 from reflexio.errors import InvalidRequest
 from reflexio.providers.embedding.blas import use_one_thread
@@ -58,6 +55,7 @@ MISSING = 0
 # Up to so many values, comparing with each in turn is faster than numpy's `isin`.
 FEW_VALUES = 8
 
+Metadata = Mapping[str, Any]
 Mask = NDArray[np.bool_]
 Slots = NDArray[np.int64]
 
@@ -69,7 +67,7 @@ class InMemoryVectorStore(EmbeddingStore):
     >>> await store.add([Chunk("Write dates as ISO 8601.", {"user_id": "ada"})])  # doctest: +SKIP
     """
 
-    def __init__(self, embedder_: AnyEmbedder | str | None = None, /) -> None:
+    def __init__(self, embedder_: EmbedderChoice = None, /) -> None:
         use_one_thread()
         self.embedder = embedder(embedder_)
         self._rows = Rows(self.embedder.dimensions)
@@ -77,7 +75,7 @@ class InMemoryVectorStore(EmbeddingStore):
         self._lock = threading.Lock()
 
     @classmethod
-    async def from_chunks(cls, chunks: Sequence[Chunk], embedder: AnyEmbedder | str | None = None) -> Self:
+    async def from_chunks(cls, chunks: Sequence[Chunk], embedder: EmbedderChoice = None) -> Self:
         """A store that holds these chunks."""
         store = cls(embedder)
         await store.add(chunks)
@@ -85,23 +83,16 @@ class InMemoryVectorStore(EmbeddingStore):
 
     @classmethod
     async def from_texts(
-        cls,
-        texts: Sequence[str],
-        embedder: AnyEmbedder | str | None = None,
-        *,
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        cls, texts: Sequence[str], embedder: EmbedderChoice = None, *, metadatas: Sequence[Metadata] | None = None
     ) -> Self:
         """A store that holds these texts."""
         pairs = zip(texts, [{} for _ in texts] if metadatas is None else metadatas, strict=True)
         return await cls.from_chunks([Chunk(text, dict(metadata)) for text, metadata in pairs], embedder)
 
-    async def add(self, chunks: Sequence[Chunk], ids: Sequence[str] | None = None) -> list[str]:
-        """Stores chunks, all or none, and returns their ids. A chunk whose id exists is replaced."""
-        new = await embed_chunks(self.embedder, chunks, ids)
+    async def _insert(self, new: EmbeddedChunks) -> None:
         with self._lock:
             self._rows.append(new.ids, new.contents, new.metadata, new.vectors)
             self._rows = self._rows.compacted()
-        return new.ids if ids is None else list(ids)
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Deletes chunks; unknown ids are ignored."""
@@ -129,12 +120,8 @@ class InMemoryVectorStore(EmbeddingStore):
                 rows.append([id], [rows.contents[slot]], [after], rows.vectors[:, slot].copy()[None, :])
                 self._rows = rows.compacted()
 
-    async def search_by_vector(
-        self, vector: Sequence[float], *, k: int = 4, filter: Filter = None, diversity: float | None = None
-    ) -> list[SearchResult]:
-        """The `k` chunks nearest to a vector, best first, among those that match the filter."""
+    async def _nearest(self, query: Vectors, condition: Condition, k: int, diversity: float) -> list[SearchResult]:
         pool = pool_size(k, diversity)
-        query, condition = query_vector(vector, self.embedder.dimensions), parse_filter(filter)
         with self._lock:
             rows = self._rows
             matches = rows.matching(condition)
@@ -161,7 +148,7 @@ class InMemoryVectorStore(EmbeddingStore):
         await asyncio.to_thread(_write, Path(path), header, rows.vectors[:, kept])
 
     @classmethod
-    async def load(cls, path: str | Path, embedder: AnyEmbedder | str | None = None) -> Self:
+    async def load(cls, path: str | Path, embedder: EmbedderChoice = None) -> Self:
         """The store that was saved to this file. The embedder must be the one that embedded it."""
         name, rows, vectors = await asyncio.to_thread(_read, Path(path))
         store = cls(embedder)
@@ -237,7 +224,7 @@ class Column:
     number_of: dict[Hashable, int] = field(default_factory=dict)
     filled: int = 0
 
-    def fill(self, key: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def fill(self, key: str, rows: Sequence[Metadata]) -> None:
         if len(rows) > len(self.numbers):
             self.numbers = np.concatenate((self.numbers, np.empty(len(rows), np.int32)))
         new = [self._number(row[key]) if key in row else MISSING for row in rows[self.filled :]]
@@ -274,7 +261,7 @@ class Columns:
     stopped.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Sequence[Metadata]) -> None:
         self._rows = rows
         self._columns: dict[str, Column] = {}
 

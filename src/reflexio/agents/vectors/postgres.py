@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 import numpy as np
 
 from reflexio.agents.vectors.embedding import (
-    AnyEmbedder,
+    EmbeddedChunks,
+    EmbedderChoice,
     EmbeddingStore,
     Vectors,
     choose_diverse,
-    embed_chunks,
     embedder,
     pool_size,
-    query_vector,
 )
 from reflexio.agents.vectors.store import (
     ALWAYS,
@@ -31,13 +30,11 @@ from reflexio.agents.vectors.store import (
     AnyOf,
     Chunk,
     Condition,
-    Filter,
     Not,
     OneOf,
     Ordered,
     Present,
     SearchResult,
-    parse_filter,
 )
 from reflexio.errors import InvalidRequest, StorageUnavailable
 
@@ -76,7 +73,7 @@ class PostgresVectorStore(EmbeddingStore):
 
     def __init__(
         self,
-        embedder_: AnyEmbedder | str | None = None,
+        embedder_: EmbedderChoice = None,
         /,
         *,
         dsn: str,
@@ -116,9 +113,7 @@ class PostgresVectorStore(EmbeddingStore):
                 self._pool.close()
                 self._pool = None
 
-    async def add(self, chunks: Sequence[Chunk], ids: Sequence[str] | None = None) -> list[str]:
-        """Stores chunks, all or none, and returns their ids. A chunk whose id exists is replaced."""
-        new = await embed_chunks(self.embedder, chunks, ids)
+    async def _insert(self, new: EmbeddedChunks) -> None:
         vectors = [_literal(vector) for vector in new.vectors]
         await self._execute(
             f"INSERT INTO {self._table} (id, content, metadata, embedding) "
@@ -127,7 +122,6 @@ class PostgresVectorStore(EmbeddingStore):
             "embedding = excluded.embedding",
             [new.ids, new.contents, list(map(json.dumps, new.metadata)), vectors],
         )
-        return new.ids if ids is None else list(ids)
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Deletes chunks; unknown ids are ignored."""
@@ -153,13 +147,9 @@ class PostgresVectorStore(EmbeddingStore):
                 [json.dumps(dict(counts)), id],
             )
 
-    async def search_by_vector(
-        self, vector: Sequence[float], *, k: int = 4, filter: Filter = None, diversity: float | None = None
-    ) -> list[SearchResult]:
-        """The `k` chunks nearest to a vector, best first, among those that match the filter."""
+    async def _nearest(self, query: Vectors, condition: Condition, k: int, diversity: float) -> list[SearchResult]:
         pool = pool_size(k, diversity)
-        query, condition = query_vector(vector, self.dimension), parse_filter(filter)
-        rows = await self._run(lambda connection: self._nearest(connection, query, condition, pool))
+        rows = await self._run(lambda connection: self._nearest_rows(connection, query, condition, pool))
         if diversity:
             statement = f"SELECT id, embedding::real[] FROM {self._table} WHERE id = ANY(%s::text[])"
             vectors: dict[str, list[float]] = dict(await self._fetch(statement, [[row[0] for row in rows]]))
@@ -169,7 +159,7 @@ class PostgresVectorStore(EmbeddingStore):
             rows = [rows[position] for position in choose_diverse(scores, pooled, k, diversity)]
         return [SearchResult(Chunk(row[1], row[2]), -row[3], row[0]) for row in rows]
 
-    def _nearest(self, connection: "Connection[Any]", query: Vectors, condition: Condition, k: int) -> list[Row]:
+    def _nearest_rows(self, connection: "Connection[Any]", query: Vectors, condition: Condition, k: int) -> list[Row]:
         where, operands = to_sql(condition)
         parameters = [_literal(query), *operands, k]
         if condition != ALWAYS:
