@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextvars import copy_context
 from threading import Thread
 from typing import Any, Generic, TypeVar
@@ -75,31 +76,20 @@ def with_attempt(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
 
 async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Like `asyncio.to_thread`, but nothing waits for the thread of an abandoned call, not even closing the loop."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
+    answer: Future[Any] = Future()
+    answer.set_running_or_notify_cancel()
     context = copy_context()
 
-    def settle(result: Any, error: BaseException | None) -> None:
-        if answer.done():
-            return
-        if error is None:
-            answer.set_result(result)
-        else:
-            answer.set_exception(RuntimeError("StopIteration") if isinstance(error, StopIteration) else error)
-
     def work() -> None:
-        result, failure = None, None
         try:
-            result = context.run(function, *args)
+            answer.set_result(context.run(function, *args))
+        except StopIteration:  # no future can hold it
+            answer.set_exception(RuntimeError("StopIteration"))
         except BaseException as error:  # noqa: BLE001  it is raised where the answer is awaited
-            failure = error
-        try:
-            loop.call_soon_threadsafe(settle, result, failure)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            return
+            answer.set_exception(error)
 
     Thread(target=work, name="reflexio-agent-call", daemon=True).start()
-    return await answer
+    return await asyncio.wrap_future(answer)
 
 
 class closing(Generic[T]):  # noqa: N801  like contextlib's, for iterators that may not be generators

@@ -145,10 +145,7 @@ class _Roles:
     """Actor, evaluator and reflector of one run, all on one session."""
 
     def __init__(self, config: Reflexion, session: AgentSession, deps: Dependencies, prompt: str) -> None:
-        self._config = config
-        self._session = session
-        self._deps = deps
-        self._prompt = prompt
+        self._config, self._session, self._deps, self._prompt = config, session, deps, prompt
         self._instructions = session.instructions
         self._memory = MemoryOverlay(deps.memory, config.lessons_block_name)
         self._base_deps = deps.with_memory(self._memory)
