@@ -74,30 +74,30 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.vectors.store import VectorStore as VectorStore
 
 _NAMES = {
-    "agent": ["Agent", "RunResult"],
-    "api": ["reflexion", "reflexion_stream", "reflexion_sync", "reflexive"],
-    "architecture": ["AgentSession", "Architecture", "Dependencies", "Event", "EventKind", "ReAct", "RunContext"],
-    "attempt": ["Attempt", "AttemptFailed", "AttemptRecord", "Evaluation", "Lesson"],
-    "budget": ["Budget", "Usage"],
-    "evaluators.checks": ["ExactMatch", "Regex", "Schema"],
-    "evaluators.evaluation": ["All", "Any", "Weighted"],
-    "evaluators.judge": ["Judge", "parse_score"],
-    "evaluators.unit_tests": ["UnitTests"],
-    "events": ["ReflexionEvent", "ReflexionResult"],
-    "lessons.server": ["ReflexioLessons"],
-    "lessons.store": ["LessonStore", "MemoryLessons", "Recalled", "Saved", "VectorStoreLessons"],
-    "loop": ["Output"],
-    "memory": ["InMemoryMemory", "Memory", "MemoryBlock"],
-    "model": ["Message", "Model", "ModelReply", "ScriptedModel", "ToolCall"],
-    "reflector": ["Reflector"],
-    "reflexion_architecture": ["DEFAULT_EVALUATOR_PROMPT", "DEFAULT_REFLECTOR_PROMPT", "Reflexion"],
-    "tools": ["Tool"],
-    "vectors.embedding": ["Embedder", "embedder"],
-    "vectors.memory": ["InMemoryVectorStore"],
-    "vectors.postgres": ["PostgresVectorStore"],
-    "vectors.store": ["Chunk", "SearchResult", "VectorStore"],
+    "agent": "Agent RunResult",
+    "api": "reflexion reflexion_stream reflexion_sync reflexive",
+    "architecture": "AgentSession Architecture Dependencies Event EventKind ReAct RunContext",
+    "attempt": "Attempt AttemptFailed AttemptRecord Evaluation Lesson",
+    "budget": "Budget Usage",
+    "evaluators.checks": "ExactMatch Regex Schema",
+    "evaluators.evaluation": "All Any Weighted",
+    "evaluators.judge": "Judge parse_score",
+    "evaluators.unit_tests": "UnitTests",
+    "events": "ReflexionEvent ReflexionResult",
+    "lessons.server": "ReflexioLessons",
+    "lessons.store": "LessonStore MemoryLessons Recalled Saved VectorStoreLessons",
+    "loop": "Output",
+    "memory": "InMemoryMemory Memory MemoryBlock",
+    "model": "Message Model ModelReply ScriptedModel ToolCall",
+    "reflector": "Reflector",
+    "reflexion_architecture": "DEFAULT_EVALUATOR_PROMPT DEFAULT_REFLECTOR_PROMPT Reflexion",
+    "tools": "Tool",
+    "vectors.embedding": "Embedder embedder",
+    "vectors.memory": "InMemoryVectorStore",
+    "vectors.postgres": "PostgresVectorStore",
+    "vectors.store": "Chunk SearchResult VectorStore",
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = sorted(_MODULES)  # noqa: PLE0605  one list, not two
 

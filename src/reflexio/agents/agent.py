@@ -168,13 +168,5 @@ def _resolve_architecture(choice: Architecture | str | None) -> Architecture:
 
 def _result(session: AgentSession, started_at: datetime) -> RunResult:
     usage = session.cumulative_usage
-    cost = session.turns, usage.input_tokens, usage.output_tokens, usage.cost_usd
-    return RunResult(
-        session.id,
-        session.output,
-        *cost,
-        started_at,
-        datetime.now(UTC),
-        session.interrupted,
-        session.interruption_reason,
-    )
+    known = session.id, session.output, session.turns, usage.input_tokens, usage.output_tokens, usage.cost_usd
+    return RunResult(*known, started_at, datetime.now(UTC), session.interrupted, session.interruption_reason)

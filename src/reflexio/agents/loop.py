@@ -110,7 +110,7 @@ class ReflexionLoop:
 
     async def events(self) -> AsyncGenerator[ReflexionEvent, None]:
         plan = self.plan
-        while not self._is_over():
+        while self._stop is None and not self.meter.reached_limit():
             if self.records:
                 yield AttemptDiscarded(len(self.records))
             started = time.perf_counter()
@@ -137,11 +137,6 @@ class ReflexionLoop:
                 yield event
             self._complete_record(attempt, time.perf_counter() - started)
         yield Stopped(self._result())
-
-    def _is_over(self) -> bool:
-        if self._stop is None and self.meter.reached_limit():
-            self._stop = "budget"
-        return self._stop is not None
 
     def _new_attempt(self) -> Attempt:
         plan = self.plan
@@ -234,7 +229,7 @@ class ReflexionLoop:
         if self._stop:
             return ()
         if record.number >= self.plan.max_attempts:
-            all_failed = all(record.evaluation.error is not None for record in self.records)
+            all_failed = all(past.evaluation.error is not None for past in self.records)
             self._stop = "evaluator_error" if all_failed else "max_attempts"
             best = self._best() or record
             return [MaxAttemptsReached(record.score, record.number, best.number, best.score)]
@@ -313,7 +308,7 @@ class ReflexionLoop:
         self.records[-1] = AttemptRecord(*known, self._lessons.learned_from(attempt), attempt.usage, seconds)
 
     def _result(self) -> ReflexionResult:
-        best, stop_reason, usage = self._best(), self._stop or "max_attempts", self.meter.usage
+        best, stop_reason, usage = self._best(), self._stop or "budget", self.meter.usage
         learned, problems = tuple(self._lessons.learned), tuple(self.problems)
         return ReflexionResult(self.plan.run_id, tuple(self.records), best, stop_reason, usage, learned, problems)
 

@@ -116,15 +116,11 @@ class UnitTests:
         return text if len(text) <= self.feedback_chars else "…" + text[-self.feedback_chars :]
 
     def _describe_exit(self, status: int | None) -> str:
-        match status:
-            case None:
-                return f"It did not end within {self.seconds:g} s."
-            case 0:
-                return "It ended before the tests did."
-            case _ if status < 0:
-                return f"It was ended by {_signal_name(-status)}."
-            case _:
-                return ""
+        if status is None:
+            return f"It did not end within {self.seconds:g} s."
+        if status == 0:
+            return "It ended before the tests did."
+        return f"It was ended by {_signal_name(-status)}." if status < 0 else ""
 
 
 def _kill_group(leader: asyncio.subprocess.Process) -> None:

@@ -120,21 +120,24 @@ class PostgresVectorStore(EmbeddingStore):
             "SELECT * FROM unnest(%s::text[], %s::text[], %s::jsonb[], %s::vector[]) "
             "ON CONFLICT (id) DO UPDATE SET content = excluded.content, metadata = excluded.metadata, "
             "embedding = excluded.embedding",
-            [new.ids, new.contents, list(map(json.dumps, new.metadata)), vectors],
+            new.ids,
+            new.contents,
+            list(map(json.dumps, new.metadata)),
+            vectors,
         )
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Deletes chunks; unknown ids are ignored."""
-        await self._execute(f"DELETE FROM {self._table} WHERE id = ANY(%s::text[])", [list(ids)])
+        await self._execute(f"DELETE FROM {self._table} WHERE id = ANY(%s::text[])", list(ids))
 
     async def count(self) -> int:
-        ((count,),) = await self._fetch(f"SELECT count(*) FROM {self._table}", [])
+        ((count,),) = await self._execute(f"SELECT count(*) FROM {self._table}")
         return int(count)
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[Chunk]:
         """The chunks that exist, in the order of `ids`."""
         statement = f"SELECT id, content, metadata FROM {self._table} WHERE id = ANY(%s::text[])"
-        chunks = {row[0]: Chunk(row[1], row[2]) for row in await self._fetch(statement, [list(ids)])}
+        chunks = {row[0]: Chunk(row[1], row[2]) for row in await self._execute(statement, list(ids))}
         return [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
 
     async def bump(self, id: str, counts: Mapping[str, int]) -> None:
@@ -144,7 +147,8 @@ class PostgresVectorStore(EmbeddingStore):
                 f"UPDATE {self._table} AS kept SET metadata = metadata || (SELECT jsonb_object_agg(more.key, "
                 "coalesce((kept.metadata -> more.key)::numeric, 0) + more.value::numeric) "
                 "FROM jsonb_each(%s::jsonb) AS more) WHERE id = %s",
-                [json.dumps(dict(counts)), id],
+                json.dumps(dict(counts)),
+                id,
             )
 
     async def _nearest(self, query: Vectors, condition: Condition, k: int, diversity: float) -> list[SearchResult]:
@@ -152,7 +156,7 @@ class PostgresVectorStore(EmbeddingStore):
         rows = await self._run(lambda connection: self._nearest_rows(connection, query, condition, pool))
         if diversity:
             statement = f"SELECT id, embedding::real[] FROM {self._table} WHERE id = ANY(%s::text[])"
-            vectors: dict[str, list[float]] = dict(await self._fetch(statement, [[row[0] for row in rows]]))
+            vectors: dict[str, list[float]] = dict(await self._execute(statement, [row[0] for row in rows]))
             rows = [row for row in rows if row[0] in vectors]
             scores = np.array([-row[3] for row in rows], np.float32)
             pooled = np.array([vectors[row[0]] for row in rows], np.float32).reshape(len(rows), self.dimension)
@@ -185,11 +189,12 @@ class PostgresVectorStore(EmbeddingStore):
             f"JOIN {self._table} USING (id) ORDER BY distance, id"
         )
 
-    async def _fetch(self, statement: str, parameters: Sequence[Any]) -> list[Row]:
-        return await self._run(lambda connection: connection.execute(statement, parameters).fetchall())
+    async def _execute(self, statement: str, *parameters: Any) -> list[Row]:
+        def work(connection: "Connection[Any]") -> list[Row]:
+            cursor = connection.execute(statement, parameters)
+            return cursor.fetchall() if cursor.description else []
 
-    async def _execute(self, statement: str, parameters: Sequence[Any]) -> None:
-        await self._run(lambda connection: connection.execute(statement, parameters))
+        return await self._run(work)
 
     async def _run(self, work: "Callable[[Connection[Any]], T]") -> T:
         return await asyncio.to_thread(self._with_connection, work)
