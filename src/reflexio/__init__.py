@@ -15,21 +15,21 @@ DISTRIBUTION = "reflexio"
 if TYPE_CHECKING:
     __version__: str
     from reflexio.agents.agent import Agent as Agent
-    from reflexio.agents.architecture.base import AgentSession as AgentSession
-    from reflexio.agents.architecture.base import Architecture as Architecture
-    from reflexio.agents.architecture.base import Dependencies as Dependencies
-    from reflexio.agents.architecture.base import Event as Event
-    from reflexio.agents.architecture.react import ReAct as ReAct
-    from reflexio.agents.architecture.reflexion import Reflexion as Reflexion
-    from reflexio.agents.doors import reflexion as reflexion
-    from reflexio.agents.doors import reflexion_stream as reflexion_stream
-    from reflexio.agents.doors import reflexion_sync as reflexion_sync
-    from reflexio.agents.doors import reflexive as reflexive
+    from reflexio.agents.api import reflexion as reflexion
+    from reflexio.agents.api import reflexion_stream as reflexion_stream
+    from reflexio.agents.api import reflexion_sync as reflexion_sync
+    from reflexio.agents.api import reflexive as reflexive
+    from reflexio.agents.architecture import AgentSession as AgentSession
+    from reflexio.agents.architecture import Architecture as Architecture
+    from reflexio.agents.architecture import Dependencies as Dependencies
+    from reflexio.agents.architecture import Event as Event
+    from reflexio.agents.architecture import ReAct as ReAct
+    from reflexio.agents.attempt import Evaluation as Evaluation
+    from reflexio.agents.attempt import Lesson as Lesson
+    from reflexio.agents.budget import Budget as Budget
     from reflexio.agents.evaluators.judge import Judge as Judge
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
-    from reflexio.agents.values import Budget as Budget
-    from reflexio.agents.values import Evaluation as Evaluation
-    from reflexio.agents.values import Lesson as Lesson
+    from reflexio.agents.reflexion_architecture import Reflexion as Reflexion
     from reflexio.client.aio import AsyncReflexioClient as AsyncReflexioClient
     from reflexio.client.sync import ReflexioClient as ReflexioClient
     from reflexio.errors import ReflexioError as ReflexioError
@@ -54,21 +54,21 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "agents.agent",
-    "AgentSession": "agents.architecture.base",
-    "Architecture": "agents.architecture.base",
-    "Dependencies": "agents.architecture.base",
-    "Event": "agents.architecture.base",
-    "ReAct": "agents.architecture.react",
-    "Reflexion": "agents.architecture.reflexion",
-    "reflexion": "agents.doors",
-    "reflexion_stream": "agents.doors",
-    "reflexion_sync": "agents.doors",
-    "reflexive": "agents.doors",
+    "AgentSession": "agents.architecture",
+    "Architecture": "agents.architecture",
+    "Dependencies": "agents.architecture",
+    "Event": "agents.architecture",
+    "ReAct": "agents.architecture",
+    "Reflexion": "agents.reflexion_architecture",
+    "reflexion": "agents.api",
+    "reflexion_stream": "agents.api",
+    "reflexion_sync": "agents.api",
+    "reflexive": "agents.api",
     "Judge": "agents.evaluators.judge",
     "UnitTests": "agents.evaluators.unit_tests",
-    "Budget": "agents.values",
-    "Evaluation": "agents.values",
-    "Lesson": "agents.values",
+    "Budget": "agents.budget",
+    "Evaluation": "agents.attempt",
+    "Lesson": "agents.attempt",
     "AsyncReflexioClient": "client.aio",
     "ReflexioClient": "client.sync",
     "ReflexioError": "errors",

@@ -8,11 +8,11 @@ from itertools import cycle
 import numpy as np
 import psycopg
 
-from reflexio.agents.lessons.vectors import MemoryLessons, VectorStoreLessons
-from reflexio.agents.stores import Chunk, VectorStore
-from reflexio.agents.values import Lesson
+from reflexio.agents.attempt import Lesson
+from reflexio.agents.lessons.store import MemoryLessons, VectorStoreLessons
 from reflexio.agents.vectors.memory import InMemoryVectorStore
 from reflexio.agents.vectors.postgres import PostgresVectorStore
+from reflexio.agents.vectors.store import Chunk, VectorStore
 from tests.bench.report import Figure, milliseconds
 from tests.bench.retrieval_sets import DATA, lines
 from tests.postgres import running_postgres

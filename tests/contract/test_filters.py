@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reflexio.agents.stores import Chunk
 from reflexio.agents.vectors.memory import InMemoryVectorStore
 from reflexio.agents.vectors.postgres import PostgresVectorStore
+from reflexio.agents.vectors.store import Chunk
 from reflexio.providers.scripted import ScriptedEmbedder
 from tests.builders import name
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from reflexio.agents.attempt import Lesson
 from reflexio.agents.lessons.server import ReflexioLessons
-from reflexio.agents.lessons.vectors import MemoryLessons, VectorStoreLessons
-from reflexio.agents.stores import Chunk, LessonStore, SearchResult
-from reflexio.agents.values import Lesson
+from reflexio.agents.lessons.store import LessonStore, MemoryLessons, VectorStoreLessons
 from reflexio.agents.vectors.memory import InMemoryVectorStore
 from reflexio.agents.vectors.postgres import PostgresVectorStore
+from reflexio.agents.vectors.store import Chunk, SearchResult
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.sync import ReflexioClient
 from reflexio.providers.scripted import ScriptedEmbedder

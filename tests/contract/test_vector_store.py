@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reflexio.agents.stores import Chunk, VectorStore
 from reflexio.agents.vectors.memory import InMemoryVectorStore
 from reflexio.agents.vectors.postgres import PostgresVectorStore
+from reflexio.agents.vectors.store import Chunk, VectorStore
 from reflexio.errors import InvalidRequest, ProviderError
 from reflexio.providers.scripted import ScriptedEmbedder
 from tests.builders import name

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from reflexio.agents import events
-from reflexio.agents.doors import Options
+from reflexio.agents.api import Options
 from tests.docs.markdown import page
 
 PAGE = page("docs/how-to/agents.md")

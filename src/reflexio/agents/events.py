@@ -1,11 +1,11 @@
-"""What happens in a run, told while it happens: small values with a name and a payload."""
+"""The events of a run, in the order in which they happen: small values with a name and a payload."""
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from reflexio.agents.attempt import AttemptRecord
-from reflexio.agents.stores import Recalled
-from reflexio.agents.values import Budget, Evaluation, Lesson, Usage, value
+from reflexio.agents.attempt import AttemptRecord, Evaluation, Lesson, value
+from reflexio.agents.budget import Budget, Usage
+from reflexio.agents.lessons.store import Recalled
 
 StopReason = Literal["passed", "max_attempts", "budget", "plateau", "evaluator_error", "agent_error"]
 Role = Literal["agent", "evaluator", "reflector", "store"]
@@ -13,9 +13,9 @@ Role = Literal["agent", "evaluator", "reflector", "store"]
 
 @dataclass(frozen=True, slots=True)
 class ReflexionResult:
-    """How a run ended. `best` is the attempt that is kept; without one that finished, `output` is None.
+    """How a run ended. `best` is the attempt that is kept; if no attempt finished, `output` is None.
 
-    `lessons` are those learned in this run. `problems` says what failed beside the agent: evaluator, reflector, store.
+    `lessons` were learned in this run. `problems` lists failures of evaluator, reflector, store and agent.
     """
 
     run_id: str
@@ -44,7 +44,7 @@ class ReflexionEvent:
     name: ClassVar[str] = ""
 
     def payload(self) -> dict[str, Any]:
-        return as_dict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, **self.payload()}
@@ -59,17 +59,12 @@ class AttemptStarted(ReflexionEvent):
     budget_left: Budget
 
     def payload(self) -> dict[str, Any]:
-        return {
-            "attempt": self.attempt,
-            "max_attempts": self.max_attempts,
-            "run_id": self.run_id,
-            "budget_left": as_dict(self.budget_left),
-        }
+        return {**_pick(self, "attempt", "max_attempts", "run_id"), "budget_left": asdict(self.budget_left)}
 
 
 @value
 class LessonsRecalled(ReflexionEvent):
-    """What the store found; lessons of this very run are carried along and not counted."""
+    """The hits of the store; lessons of this run are shown as well and not counted here."""
 
     name: ClassVar[str] = "reflexion.lessons_recalled"
     attempt: int
@@ -77,22 +72,19 @@ class LessonsRecalled(ReflexionEvent):
     ms: float
 
     def payload(self) -> dict[str, Any]:
-        found = [(each.lesson, each.similarity) for each in self.recalled]
+        hits = self.recalled
         return {
             "attempt": self.attempt,
-            "n_recalled": len(found),
-            "lessons": [
-                {"id": lesson.id, "content": lesson.content, "similarity": similarity, "scope": lesson.scope}
-                for lesson, similarity in found
-            ],
-            "chars": sum(len(lesson.content) for lesson, _ in found),
+            "n_recalled": len(hits),
+            "lessons": [_pick(hit.lesson, "id", "content", "scope") | {"similarity": hit.similarity} for hit in hits],
+            "chars": sum(len(hit.lesson.content) for hit in hits),
             "ms": self.ms,
         }
 
 
 @value
 class Progress(ReflexionEvent):
-    """Something that an agent which is an async generator yielded on its way."""
+    """A value that an agent which is an async generator yielded before its answer."""
 
     name: ClassVar[str] = "reflexion.progress"
     attempt: int
@@ -100,7 +92,7 @@ class Progress(ReflexionEvent):
 
 
 @value
-class Evaluated(ReflexionEvent):
+class AttemptEvaluated(ReflexionEvent):
     name: ClassVar[str] = "reflexion.evaluated"
     attempt: int
     evaluation: Evaluation
@@ -108,17 +100,11 @@ class Evaluated(ReflexionEvent):
     ms: float
 
     def payload(self) -> dict[str, Any]:
-        found = self.evaluation
         return {
-            "attempt": self.attempt,
-            "score": found.score,
-            "passed": self.passed,
-            "feedback": found.feedback,
-            "criteria": dict(found.criteria),
-            "evaluator": found.evaluator,
-            "usage": as_dict(found.usage),
-            "ms": self.ms,
-            "error": found.error,
+            **_pick(self.evaluation, "score", "feedback", "evaluator", "error"),
+            **_pick(self, "attempt", "passed", "ms"),
+            "criteria": dict(self.evaluation.criteria),
+            "usage": asdict(self.evaluation.usage),
         }
 
 
@@ -146,18 +132,12 @@ class LessonProduced(ReflexionEvent):
 
     def payload(self) -> dict[str, Any]:
         lesson = self.lesson
-        return {
-            "attempt": self.attempt,
-            "lesson": lesson.content,
-            "id": lesson.id,
-            "trigger": lesson.trigger,
-            "rationale": lesson.rationale,
-        }
+        return {"attempt": self.attempt, "lesson": lesson.content, **_pick(lesson, "id", "trigger", "rationale")}
 
 
 @value
 class LessonPersisted(ReflexionEvent):
-    """`block` is the working block or "lesson_store"; `merged` says that a near-repeat was there already."""
+    """`block` is the working block or "lesson_store"; `merged` says that the lesson repeats a stored one."""
 
     name: ClassVar[str] = "reflexion.lesson_persisted"
     attempt: int
@@ -166,7 +146,7 @@ class LessonPersisted(ReflexionEvent):
     merged: bool
 
     def payload(self) -> dict[str, Any]:
-        return {**as_dict(self), "target": self.block}
+        return {**_pick(self, "attempt", "block", "id", "merged"), "target": self.block}
 
 
 @value
@@ -180,7 +160,7 @@ class LessonOutcome(ReflexionEvent):
 
 @value
 class AttemptDiscarded(ReflexionEvent):
-    """Another attempt follows: who showed this one's output while it came should take it back."""
+    """Another attempt follows: a program that displayed the output of this one should remove it."""
 
     name: ClassVar[str] = "reflexion.attempt_discarded"
     attempt: int
@@ -188,7 +168,7 @@ class AttemptDiscarded(ReflexionEvent):
 
 @value
 class Problem(ReflexionEvent):
-    """Something beside the agent failed; the run goes on."""
+    """A part of the run failed; the run continues."""
 
     name: ClassVar[str] = "reflexion.problem"
     attempt: int
@@ -213,5 +193,5 @@ class Stopped(ReflexionEvent):
         }
 
 
-def as_dict(value: "ReflexionEvent | Budget | Usage") -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in fields(value)}
+def _pick(record: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}

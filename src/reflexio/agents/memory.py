@@ -1,10 +1,13 @@
-"""Working memory: named blocks of text that an agent reads before it acts, apart for every user."""
+"""Working memory: named blocks of text that an agent reads before it acts, separate for every user.
+
+Also lessons in a block of it, which the Reflexion architecture uses when it has no lesson store.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from reflexio.agents.bullets import escaped
-from reflexio.agents.values import value
+from reflexio.agents.attempt import Lesson, bullet, escape_tags, value
+from reflexio.agents.lessons.store import Recalled, Saved
 
 
 @value
@@ -14,19 +17,19 @@ class MemoryBlock:
 
     def format(self) -> str:
         """For a prompt: between tags of its name, which nothing inside can close."""
-        return f"<{self.name}>\n{escaped(self.content)}\n</{self.name}>"
+        return f"<{self.name}>\n{escape_tags(self.content)}\n</{self.name}>"
 
 
 @runtime_checkable
 class Memory(Protocol):
-    """Blocks by user. No user (None) is a user of its own."""
+    """Blocks by user. No user (None) counts as one more user."""
 
     async def working(self, *, user_id: str | None = None) -> Sequence[MemoryBlock]: ...
 
     async def update_block(self, name: str, content: str, *, user_id: str | None = None) -> None: ...
 
     async def append_block(self, name: str, content: str, *, user_id: str | None = None) -> None:
-        """Adds a line to the block. Two callers at once lose neither line."""
+        """Adds a line to the block. Concurrent calls lose no line."""
 
     async def forget(self, *, user_id: str | None = None) -> None: ...
 
@@ -51,25 +54,46 @@ class InMemoryMemory:
         self._blocks.pop(user_id, None)
 
 
-class Overlay:
-    """A memory as one run sees it: one block is what its attempt was given, whatever others write meanwhile."""
+class MemoryOverlay:
+    """A memory as one run sees it: one block has the content of the run, whatever other runs write meanwhile."""
 
     def __init__(self, memory: Memory, name: str) -> None:
         self._memory = memory
         self._name = name
         self.content = ""
+        self.update_block, self.append_block, self.forget = memory.update_block, memory.append_block, memory.forget
 
     async def working(self, *, user_id: str | None = None) -> list[MemoryBlock]:
-        blocks = [each for each in await self._memory.working(user_id=user_id) if each.name != self._name]
-        if self.content:
-            blocks.append(MemoryBlock(self._name, self.content))
-        return blocks
+        blocks = [block for block in await self._memory.working(user_id=user_id) if block.name != self._name]
+        return [*blocks, MemoryBlock(self._name, self.content)] if self.content else blocks
 
-    async def update_block(self, name: str, content: str, *, user_id: str | None = None) -> None:
-        await self._memory.update_block(name, content, user_id=user_id)
 
-    async def append_block(self, name: str, content: str, *, user_id: str | None = None) -> None:
-        await self._memory.append_block(name, content, user_id=user_id)
+class BlockLessons:
+    """Lessons in a block of working memory: all are kept, and every later run of the user is shown all of them.
 
-    async def forget(self, *, user_id: str | None = None) -> None:
-        await self._memory.forget(user_id=user_id)
+    It is created for one run, which is shown the block as it was when the run started. So concurrent runs write
+    into one block and never read each other's lessons.
+    """
+
+    def __init__(self, memory: Memory, block: str) -> None:
+        self.place = block
+        self._memory = memory
+        self._recalled: list[Recalled] | None = None
+
+    async def recall(
+        self, task: str, *, k: int, user_id: str | None, agent_version: str, min_similarity: float | None
+    ) -> list[Recalled]:
+        if self._recalled is None:
+            blocks = await self._memory.working(user_id=user_id)
+            lines = [line for block in blocks if block.name == self.place for line in block.content.splitlines()]
+            newest_first = [line.removeprefix("- ").strip() for line in reversed(lines)]
+            self._recalled = [Recalled(Lesson(line, user_id=user_id)) for line in newest_first if line]
+        return self._recalled[:k]
+
+    async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
+        for lesson in lessons:
+            await self._memory.append_block(self.place, bullet(lesson.content), user_id=lesson.user_id)
+        return [Saved("") for _ in lessons]
+
+    async def outcome(self, run_id: str, ids: Sequence[str], passed: bool) -> None:
+        """A line in a block has no counters."""

@@ -1,57 +1,51 @@
-"""A model that turns a failed attempt into a lesson."""
+"""Asking a model for the lesson of a failed attempt."""
 
 from typing import Any
 
 from pydantic import BaseModel
 
-from reflexio.agents.asking import ask, is_structured, say, usage_of
-from reflexio.agents.attempt import Attempt, AttemptRecord
-from reflexio.agents.model import Model
-from reflexio.agents.opened import named
-from reflexio.agents.prompts import prompt
-from reflexio.agents.values import Lesson
+from reflexio.agents.attempt import Attempt, AttemptRecord, Lesson
+from reflexio.agents.model import Model, ask_structured, ask_text, is_structured, prompt, resolve_model, usage_of
 from reflexio.errors import ProviderError
 from reflexio.ports.chat import Chat
 
 
-class _Lesson(BaseModel):
+class ReflectorAnswer(BaseModel):
     lesson: str
     trigger: str = ""
 
 
 class Reflector:
-    """Asks a model what the agent should have been told: `reflexion(…, reflect=Reflector("openai:gpt-5-mini"))`.
+    """Asks a model what the agent should have known: `reflexion(…, reflect=Reflector("openai:gpt-5-mini"))`.
 
-    It reads the task, the output and the evaluator's words. `model` may be all that a `Judge` takes.
+    The model reads the task, the output and the evaluator's feedback. `model` may be everything that a `Judge` takes.
     """
 
     spends = True
 
     def __init__(self, model: str | Chat | Model) -> None:
-        self._model = named(model)
+        self._model = resolve_model(model)
 
     async def __call__(self, record: AttemptRecord, attempt: Attempt) -> Lesson:
         try:
-            return await self._asked(record, attempt)
+            if not is_structured(self._model):
+                text, usage = await ask_text(self._model, prompt("reflect"), describe_failure(record, attempt.task))
+                lesson = Lesson(text)
+            else:
+                feedback = record.evaluation.feedback
+                parts = {"task": str(attempt.task), "output": str(record.output), "feedback": feedback}
+                answer, usage = await ask_structured(self._model, prompt("lesson"), parts, ReflectorAnswer)
+                lesson = Lesson(answer.lesson, trigger=answer.trigger.strip())
         except ProviderError as error:
             if error.spend is not None:
                 attempt.spend(usage_of(error.spend))
             raise
-
-    async def _asked(self, record: AttemptRecord, attempt: Attempt) -> Lesson:
-        model = self._model
-        if is_structured(model):
-            parts = {"task": str(attempt.task), "output": str(record.output), "feedback": record.evaluation.feedback}
-            said, usage = await ask(model, prompt("lesson"), parts, _Lesson)
-            attempt.spend(usage)
-            return Lesson(said.lesson, trigger=said.trigger.strip())
-        text, usage = await say(model, prompt("reflect"), failure_told(record, attempt.task))
         attempt.spend(usage)
-        return Lesson(text)
+        return lesson
 
 
-def failure_told(record: AttemptRecord, task: Any) -> str:
-    """A failed attempt as plain text, with what the evaluator said about it."""
+def describe_failure(record: AttemptRecord, task: Any) -> str:
+    """A failed attempt as plain text, with the evaluator's feedback."""
     feedback = record.evaluation.feedback
     said = f"The evaluator said:\n{feedback}\n\n" if feedback else ""
     return (

@@ -1,4 +1,4 @@
-"""Tools from plain typed functions: what a model is told of them comes from the signature and the docstring."""
+"""Tools from plain typed functions: their description for a model comes from the signature and the docstring."""
 
 import inspect
 import json
@@ -8,12 +8,12 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
-from reflexio.agents.calling import FAILURES, in_thread, is_async, own
+from reflexio.agents.calls import FAILURES, in_thread, is_async, unless_cancelled
 from reflexio.agents.model import ToolCall, ToolSpec
 
 
 class Tool:
-    """A function that a model can call. Plain functions run in a thread, asynchronous ones in the loop.
+    """A function that a model can call. Plain functions run in a thread, async ones in the event loop.
 
     >>> def weather(city: str, days: int = 1) -> str:
     ...     "The weather in a city."
@@ -25,42 +25,42 @@ class Tool:
     def __init__(self, function: Callable[..., Any], *, name: str = "", description: str = "") -> None:
         self._function = function
         self._is_async = is_async(function)
-        self._arguments = _arguments(function)
+        self._arguments = _arguments_model(function)
         schema = self._arguments.model_json_schema()
         schema.pop("title", None)
         self.spec = ToolSpec(name or _name(function), description or inspect.getdoc(function) or "", schema)
 
     async def __call__(self, args: Mapping[str, Any]) -> str:
         """The answer as a model reads it: text, or JSON. Raises what the function raises."""
-        given = self._arguments.model_validate(dict(args))
-        fields = type(given).model_fields
-        values = {str(fields[name].alias): getattr(given, name) for name in given.model_fields_set}
-        answer = await (self._function(**values) if self._is_async else in_thread(_called, self._function, values))
+        parsed = self._arguments.model_validate(dict(args))
+        fields = type(parsed).model_fields
+        values = {str(fields[name].alias): getattr(parsed, name) for name in parsed.model_fields_set}
+        answer = await (self._function(**values) if self._is_async else in_thread(lambda: self._function(**values)))
         if inspect.isawaitable(answer):
             answer = await answer
         return answer if isinstance(answer, str) else json.dumps(to_jsonable_python(answer, fallback=str))
 
 
-def tools_of(given: Sequence[Callable[..., Any] | Tool]) -> dict[str, Tool]:
-    tools = [each if isinstance(each, Tool) else Tool(each) for each in given]
+def tools_by_name(functions: Sequence[Callable[..., Any] | Tool]) -> dict[str, Tool]:
+    tools = [function if isinstance(function, Tool) else Tool(function) for function in functions]
     names = [tool.spec.name for tool in tools]
     if len(set(names)) < len(names):
         raise ValueError(f"Two tools have the same name: {', '.join(sorted(names))}.")
-    return {tool.spec.name: tool for tool in tools}
+    return dict(zip(names, tools, strict=True))
 
 
-async def answered(call: ToolCall, tools: Mapping[str, Tool]) -> tuple[str, bool]:
-    """What the model is told, and whether the call worked. A tool that fails is the model's to deal with."""
+async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> tuple[str, bool]:
+    """The answer for the model, and whether the call worked. The model decides what to do about a failed tool."""
     tool = tools.get(call.name)
     if tool is None:
         return f"There is no tool {call.name!r}; there are: {', '.join(tools) or 'none'}.", False
     try:
         return await tool(call.args), True
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+        faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors(include_url=False))
         return f"The arguments do not fit: {'; '.join(faults)}", False
-    except FAILURES as error:  # others wrote the tool; the model may try something else
-        own(error)
+    except FAILURES as error:
+        unless_cancelled(error)
         return f"{type(error).__name__}: {error}", False
 
 
@@ -68,12 +68,8 @@ def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    return function(**values)
-
-
-def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
-    """As a model whose fields have numbers: names of parameters may be such that pydantic has another use for."""
+def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
+    """The arguments as a pydantic model. Its fields are numbered, since pydantic reserves some parameter names."""
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():

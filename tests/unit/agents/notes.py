@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reflexio.agents.attempt import Attempt
-from reflexio.agents.stores import Recalled, Saved
-from reflexio.agents.values import Lesson
+from reflexio.agents.attempt import Attempt, Lesson
+from reflexio.agents.lessons.store import Recalled, Saved
 
 
 class Notes:

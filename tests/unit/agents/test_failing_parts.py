@@ -20,12 +20,11 @@ from reflexio.agents import (
     reflexion,
     reflexion_stream,
 )
-from reflexio.agents.doors import planned
-from reflexio.agents.evaluators.outcome import evaluating
+from reflexio.agents.api import build_plan
+from reflexio.agents.budget import Meter
+from reflexio.agents.evaluators.evaluation import as_evaluate
 from reflexio.agents.events import Stopped
-from reflexio.agents.loop import Run
-from reflexio.agents.meter import Meter
-from reflexio.agents.plan import Plan
+from reflexio.agents.loop import ReflexionLoop, RunPlan
 from tests.unit.agents.notes import Broken, Notes, answering, itself
 
 T = TypeVar("T")
@@ -257,9 +256,9 @@ async def test_an_attempt_sees_what_is_left() -> None:
 def test_a_clock_decides_about_seconds() -> None:
     now = [0.0]
     meter = Meter(Budget(seconds=5), clock=lambda: now[0])
-    assert meter.spent() == ""
+    assert meter.reached_limit() == ""
     now[0] = 5.0
-    assert (meter.spent(), meter.left().seconds) == ("seconds", 0.0)
+    assert (meter.reached_limit(), meter.remaining().seconds) == ("seconds", 0.0)
 
 
 # Parts that hang
@@ -281,9 +280,9 @@ class Clock:
 
     async def run(self, agent: Any, **parts: Any) -> ReflexionResult:
         options: Any = parts
-        plan = planned(agent, "task", options.pop("evaluate", itself), options)
+        plan = build_plan(agent, "task", options.pop("evaluate", itself), options)
         meter = Meter(Budget(seconds=10), clock=lambda: self.now)
-        *_, last = [event async for event in Run(plan, meter).events()]
+        *_, last = [event async for event in ReflexionLoop(plan, meter).events()]
         assert isinstance(last, Stopped)
         return last.result
 
@@ -445,7 +444,7 @@ async def test_leaving_a_stream_closes_an_agent_that_yields() -> None:
 
 async def test_a_meter_may_be_shared_by_runs() -> None:
     meter = Meter(Budget(calls=3))
-    plan = Plan(answering(0.1, 0.1, 0.1), evaluating(itself), None, "task", "run", max_attempts=2)
+    plan = RunPlan(answering(0.1, 0.1, 0.1), as_evaluate(itself), None, "task", "run", max_attempts=2)
     for _ in range(2):
-        events = [event async for event in Run(plan, meter).events()]
+        events = [event async for event in ReflexionLoop(plan, meter).events()]
     assert (meter.usage.calls, events[-1].to_dict()["reason"]) == (3, "budget")

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from reflexio.agents import Agent, Judge, Reflector, Reflexion, ScriptedModel, reflexion, reflexion_sync
-from reflexio.agents.model import Message
-from reflexio.agents.opened import NamedModel, close_models
-from reflexio.agents.price import price
+from reflexio.agents.budget import price
+from reflexio.agents.model import Message, NamedModel, close_models
 from reflexio.errors import ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from tests.scripted_model import Failure, Filtered, Spoken, scripted_model
 from tests.unit.agents.notes import answering, itself
@@ -111,7 +110,7 @@ def test_a_model_that_cannot_be_opened_costs_no_answer(monkeypatch: pytest.Monke
     def missing(where: object) -> None:
         raise ImportError("no client for this provider")
 
-    monkeypatch.setattr("reflexio.agents.opened._open", missing)
+    monkeypatch.setattr("reflexio.agents.model._open", missing)
     result = reflexion_sync(lambda task: "out", "task", evaluate=Judge("openai:gpt-5-mini"), max_attempts=1)
     assert (result.output, result.stop_reason) == ("out", "evaluator_error")
 

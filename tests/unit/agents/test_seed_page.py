@@ -25,7 +25,7 @@ from reflexio.agents import (
     ToolCall,
     Usage,
 )
-from reflexio.agents.architecture.reflexion import DEFAULT_EVALUATOR_PROMPT, DEFAULT_REFLECTOR_PROMPT
+from reflexio.agents.reflexion_architecture import DEFAULT_EVALUATOR_PROMPT, DEFAULT_REFLECTOR_PROMPT
 from tests.unit.agents.notes import Notes
 
 FAIL_FAIL_PASS = ["A", "score: 0.2\nToo short.", "Lesson one.", "B", "score: 0.5", "Lesson two.", "C", "score: 0.9"]

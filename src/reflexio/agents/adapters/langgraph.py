@@ -1,4 +1,4 @@
-"""A graph of LangGraph: lessons come to it in a key of its state, or as a leading system message."""
+"""A graph of LangGraph: lessons are passed in a key of its state, or as a system message before the others."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -10,8 +10,7 @@ from langgraph.errors import GraphRecursionError
 from langgraph.pregel import Pregel
 
 from reflexio.agents.attempt import Attempt, AttemptFailed
-from reflexio.agents.price import price
-from reflexio.agents.values import Usage
+from reflexio.agents.budget import Usage, price
 
 
 def from_langgraph(
@@ -21,12 +20,12 @@ def from_langgraph(
     output: Callable[[Any], Any] | None = None,
     **options: Any,
 ) -> Callable[[Any, Attempt], Awaitable[Any]]:
-    """The compiled graph as a callable for `reflexion()`; `options` are those of `graph.ainvoke`, as `config`.
+    """The compiled graph as a callable for `reflexion()`; `options` are those of `graph.ainvoke`, such as `config`.
 
-    A task that is a text becomes the user's message, a mapping is the state to begin with. Lessons are written to
-    `lessons_key` when the state has it, and else stand before the messages. The answer is what `output` makes of
-    the last state; without it the text of the last message, or the state when it holds no messages. A graph that
-    does not come to an end fails the attempt.
+    A task that is text becomes the user's message, a mapping is the initial state. Lessons are written to `lessons_key`
+    if the state has it, and otherwise precede the messages. The answer is `output(last state)`; without `output` the
+    text of the last message, or the state if it holds no messages. A graph that exceeds its recursion limit fails the
+    attempt.
 
     >>> result = await reflexion(from_langgraph(graph), "Greet me.", evaluate=is_polite)  # doctest: +SKIP
     """
@@ -38,19 +37,22 @@ def from_langgraph(
             state[lessons_key] = lessons
         elif lessons:
             state["messages"] = [SystemMessage(lessons), *state.get("messages", [])]
-        before = await _kept(graph, options.get("config")) + len(state.get("messages", []))
+        old = await _count_kept(graph, options.get("config")) + len(state.get("messages", []))
         try:
-            ended = await graph.ainvoke(state, **options)
+            last_state = await graph.ainvoke(state, **options)
         except GraphRecursionError as error:
             raise AttemptFailed(str(error)) from error
-        _spend(attempt, _messages(ended)[before:])
-        return output(ended) if output else _answer(ended)
+        messages = _messages(last_state)
+        _spend(attempt, messages[old:])
+        if output:
+            return output(last_state)
+        return messages[-1].text if messages else last_state
 
     return run
 
 
-async def _kept(graph: Pregel[Any, Any, Any, Any], config: RunnableConfig | None) -> int:
-    """How many messages a checkpointer has kept of what the thread did before."""
+async def _count_kept(graph: Pregel[Any, Any, Any, Any], config: RunnableConfig | None) -> int:
+    """How many earlier messages of the thread the checkpointer keeps."""
     if config is None or not isinstance(graph.checkpointer, BaseCheckpointSaver):
         return 0
     return len(_messages((await graph.aget_state(config)).values))
@@ -60,16 +62,11 @@ def _messages(state: Any) -> Sequence[BaseMessage]:
     return state.get("messages", []) if isinstance(state, Mapping) else []
 
 
-def _answer(state: Any) -> Any:
-    messages = _messages(state)
-    return messages[-1].text if messages else state
-
-
-def _spend(attempt: Attempt, new: Sequence[BaseMessage]) -> None:
-    """What the messages that came in say that they cost; a model that does not say counts as a call."""
-    for message in new:
+def _spend(attempt: Attempt, messages: Sequence[BaseMessage]) -> None:
+    """Adds up the usage in the new messages; a model that reports none counts as one call."""
+    for message in messages:
         if isinstance(message, AIMessage):
-            told = message.usage_metadata
-            read, written = (told["input_tokens"], told["output_tokens"]) if told else (0, 0)
-            model = message.response_metadata.get("model_name", "")
-            attempt.spend(Usage(1, read, written, price(f":{model}", read, written)))
+            usage = message.usage_metadata
+            tokens = (usage["input_tokens"], usage["output_tokens"]) if usage else (0, 0)
+            cost = price(f":{message.response_metadata.get('model_name', '')}", *tokens)
+            attempt.spend(Usage(1, *tokens, cost))

@@ -1,4 +1,4 @@
-"""An agent of pydantic-ai: lessons come to it as further instructions of the run."""
+"""An agent of pydantic-ai: lessons are passed as additional instructions of the run."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -11,8 +11,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.usage import RunUsage
 
 from reflexio.agents.attempt import Attempt, AttemptFailed
-from reflexio.agents.price import price
-from reflexio.agents.values import Usage
+from reflexio.agents.budget import Usage, price
 
 O = TypeVar("O")  # noqa: E741  the output, as pydantic-ai calls it
 
@@ -20,23 +19,23 @@ O = TypeVar("O")  # noqa: E741  the output, as pydantic-ai calls it
 def from_pydantic_ai(
     agent: AbstractAgent[Any, O], *, instructions: str = "", **options: Any
 ) -> Callable[[Any, Attempt], Awaitable[O]]:
-    """The agent as a callable for `reflexion()`; `options` are those of `agent.run`, as `deps` or `usage_limits`.
+    """The agent as a callable for `reflexion()`; `options` are those of `agent.run`, such as `deps`.
 
-    An answer that pydantic-ai gives up on (not of the output type, or beyond the limits) fails the attempt.
+    An answer that pydantic-ai rejects (not of the output type, or beyond the limits) fails the attempt.
 
     >>> result = await reflexion(from_pydantic_ai(agent), "Greet me.", evaluate=is_polite)  # doctest: +SKIP
     """
 
     async def run(task: Any, attempt: Attempt) -> O:
-        told = "\n\n".join(each for each in (instructions, attempt.text()) if each)
-        usage, before = RunUsage(), len(options.get("message_history") or ())
+        texts = "\n\n".join(text for text in (instructions, attempt.text()) if text)
+        usage, old = RunUsage(), len(options.get("message_history") or ())
         with capture_run_messages() as messages:
             try:
-                result: AgentRunResult[O] = await agent.run(task, instructions=told or None, usage=usage, **options)
+                result: AgentRunResult[O] = await agent.run(task, instructions=texts or None, usage=usage, **options)
             except (UnexpectedModelBehavior, UsageLimitExceeded) as error:
                 raise AttemptFailed(str(error)) from error
             finally:
-                cost = sum(map(_cost, messages[before:]))
+                cost = sum(map(_cost, messages[old:]))
                 attempt.spend(Usage(usage.requests, usage.input_tokens, usage.output_tokens, cost))
         return result.output
 

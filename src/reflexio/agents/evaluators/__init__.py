@@ -1,1 +1,3 @@
-"""Ready evaluators. Any callable of an output, and of the attempt if it wants to see that, is one."""
+"""Ready-made evaluators: checks, unit tests, a model as a judge, and combinations of them. Any callable of an output
+(and of the attempt, if it has such a parameter) is an evaluator, too; `evaluation.py` turns its answer into a value.
+"""

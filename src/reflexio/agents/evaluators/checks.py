@@ -1,25 +1,24 @@
-"""Evaluators that need no model and no process: a known answer, a pattern, a shape."""
+"""Evaluators that need no model and no process: an expected answer, a pattern, a schema."""
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from reflexio.agents.bullets import shortened
-from reflexio.agents.code import code_in
-from reflexio.agents.values import Evaluation
+from reflexio.agents.attempt import Evaluation, shorten
+from reflexio.agents.evaluators.evaluation import extract_code
 
-FAULTS_SHOWN = 5
+MAX_FAULTS, MAX_CHARS = 5, 200
 NO_JSON = "The output is not JSON"
-SHOWN = 200
 
 
 class ExactMatch:
     """Passes when the output is the expected one. Text is compared without the blanks around it.
 
-    The feedback does not give the expected answer away: a lesson that does teaches nothing for the next task.
+    The feedback does not contain the expected answer: a lesson that does would be useless for the next task.
 
     >>> import asyncio
     >>> asyncio.run(ExactMatch("Paris")(" Paris ")).passed
@@ -33,7 +32,7 @@ class ExactMatch:
     async def __call__(self, output: Any) -> Evaluation:
         if self._comparable(output) == self._expected:
             return Evaluation(1.0, True)
-        return Evaluation(0.0, False, f"{shortened(repr(output), SHOWN)} is not the expected answer.")
+        return Evaluation(0.0, False, f"{shorten(repr(output), MAX_CHARS)} is not the expected answer.")
 
     def _comparable(self, value: Any) -> Any:
         if not isinstance(value, str):
@@ -42,7 +41,7 @@ class ExactMatch:
 
 
 class Regex:
-    """Passes when the pattern is found in the output.
+    """Passes when the output contains a match of the pattern.
 
     >>> import asyncio
     >>> asyncio.run(Regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")("on 3 May")).feedback
@@ -59,7 +58,7 @@ class Regex:
 
 
 class Schema:
-    """Passes when the output has the shape: a type that pydantic knows (a model, `list[int]` …) or a JSON schema.
+    """Passes when the output fits: a type that pydantic knows (a model, `list[int]` …) or a JSON schema.
 
     Text is read as JSON, also between code fences. JSON schemas need the package `jsonschema`.
 
@@ -69,32 +68,29 @@ class Schema:
     """
 
     def __init__(self, shape: Any) -> None:
-        self._faults = _json_schema(shape) if isinstance(shape, dict) else _pydantic(shape)
+        self._find_faults = _json_schema_faults(shape) if isinstance(shape, dict) else _pydantic_faults(shape)
 
     async def __call__(self, output: Any) -> Evaluation:
-        faults = self._faults(code_in(output) if isinstance(output, str) else output)
+        faults = self._find_faults(extract_code(output) if isinstance(output, str) else output)
         if not faults:
             return Evaluation(1.0, True)
-        return Evaluation(0.0, False, "; ".join(shortened(each, SHOWN) for each in faults[:FAULTS_SHOWN]))
+        return Evaluation(0.0, False, "; ".join(shorten(fault, MAX_CHARS) for fault in faults[:MAX_FAULTS]))
 
 
-def _pydantic(shape: Any) -> Any:
+def _pydantic_faults(shape: Any) -> Callable[[Any], list[str]]:
     adapter = TypeAdapter(shape)
 
     def faults(value: Any) -> list[str]:
         try:
-            if isinstance(value, str):
-                adapter.validate_json(value)
-            else:
-                adapter.validate_python(value)
+            (adapter.validate_json if isinstance(value, str) else adapter.validate_python)(value)
         except ValidationError as error:
-            return [_fault(each) for each in error.errors(include_url=False)]
+            return [_pydantic_fault(details) for details in error.errors(include_url=False)]
         return []
 
     return faults
 
 
-def _json_schema(schema: dict[str, Any]) -> Any:
+def _json_schema_faults(schema: dict[str, Any]) -> Callable[[Any], list[str]]:
     try:
         from jsonschema.validators import validator_for  # type: ignore[import-untyped]
     except ImportError:
@@ -111,18 +107,18 @@ def _json_schema(schema: dict[str, Any]) -> Any:
                 value = json.loads(value)
             except (ValueError, RecursionError) as error:
                 return [f"{NO_JSON}: {error}"]
-        found = sorted(validator.iter_errors(value), key=lambda each: [str(step) for step in each.absolute_path])
-        return [_worded(each.absolute_path, each.message) for each in found]
+        errors = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+        return [_at(error.absolute_path, error.message) for error in errors]
 
     return faults
 
 
-def _fault(told: ErrorDetails) -> str:
-    if told["type"] == "json_invalid":
-        return f"{NO_JSON}: {told['msg'].removeprefix('Invalid JSON: ')}"
-    return _worded(told["loc"], told["msg"])
+def _pydantic_fault(details: ErrorDetails) -> str:
+    if details["type"] == "json_invalid":
+        return f"{NO_JSON}: {details['msg'].removeprefix('Invalid JSON: ')}"
+    return _at(details["loc"], details["msg"])
 
 
-def _worded(place: Any, message: str) -> str:
-    steps = ".".join(map(str, place))
+def _at(path: Any, message: str) -> str:
+    steps = ".".join(map(str, path))
     return f"{steps}: {message}" if steps else message

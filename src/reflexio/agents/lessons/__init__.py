@@ -1,1 +1,3 @@
-"""Stores of lessons: in this process, in any store of vectors, and on a Reflexio server."""
+"""Where lessons are kept between runs: the `LessonStore` protocol, lessons in any vector store (`store.py`), and
+lessons on a Reflexio server (`server.py`). The lessons of a run in progress are in `loop.py`.
+"""

@@ -1,6 +1,6 @@
-"""Lessons on a Reflexio server: a user playbook each, on the ordinary road to everybody.
+"""Lessons on a Reflexio server, each as a user playbook.
 
-What many users' agents learned is aggregated there into an agent playbook; once a person has approved it, every
+The server aggregates the lessons of many users' agents into an agent playbook; once a person has approved it, every
 agent recalls it.
 """
 
@@ -11,10 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from reflexio.agents.lessons.turns import turn
-from reflexio.agents.lessons.worth import is_retired, key, repeats
-from reflexio.agents.stores import Recalled, Saved
-from reflexio.agents.values import Lesson
+from reflexio.agents.attempt import Lesson
+from reflexio.agents.lessons.store import Recalled, Saved, is_retired, repeats, save_lock, search_text
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.sync import ReflexioClient
 from reflexio.models.outcome import Outcomes
@@ -22,18 +20,17 @@ from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.search import Explanation, SearchUserPlaybooksResponse, UnifiedSearchResponse
 
 Client: TypeAlias = AsyncReflexioClient | ReflexioClient
-KINDS = ("user_playbooks", "agent_playbooks")
 USER, AGENT = "user_playbook:", "agent_playbook:"
 NEIGHBOURS, RETIRED_ROOM = 5, 5
 LONGEST_TRIGGER, LONGEST_QUERY, LONGEST_NAME = 2_000, 10_000, 255
 
 
 class ReflexioLessons:
-    """Lessons as playbooks of a server, over a client of either kind.
+    """Lessons as playbooks of a server, over an async or a sync client.
 
-    Saved lessons are user playbooks called `playbook_name`; the trigger says when one applies, the rationale holds
-    the evaluator's words. Recalled are the user's playbooks of every name and what was approved for everybody. A
-    repetition is counted on what is known, and so is what came of a lesson: `outcomes` of a playbook shows it.
+    Lessons are saved as user playbooks named `playbook_name`; the trigger says when one applies, the rationale holds
+    the evaluator's feedback. Recalled are the user's playbooks of every name and the approved agent playbooks. The
+    server counts repetitions and outcomes of a lesson: see `outcomes` of a playbook.
 
     >>> lessons = ReflexioLessons(AsyncReflexioClient(), user_id="ada", agent_version="v1")  # doctest: +SKIP
     """
@@ -60,134 +57,128 @@ class ReflexioLessons:
         """At most `k` lessons: the user's playbooks and approved agent playbooks, the most relevant first."""
         if not task.strip():
             return []
-        found: UnifiedSearchResponse = await _asked(
+        response: UnifiedSearchResponse = await _call(
             self._client.search,
             task.strip()[:LONGEST_QUERY],
             user_id=user_id or self._user_id,
             agent_version=agent_version or self._agent_version or None,
             top_k=k + RETIRED_ROOM,
-            entity_types=KINDS,
+            entity_types=("user_playbooks", "agent_playbooks"),
             explain=True,
         )
-        why = {each.id: each for each in found.explanations or []}
-        rows = [
-            *((_of_agent(each), why[str(each.agent_playbook_id)]) for each in found.agent_playbooks),
-            *((_of_user(each), why[str(each.user_playbook_id)]) for each in found.user_playbooks),
+        explanations = {explanation.id: explanation for explanation in response.explanations or []}
+        hits = [
+            *((_from_agent(hit), explanations[str(hit.agent_playbook_id)]) for hit in response.agent_playbooks),
+            *((_from_user(hit), explanations[str(hit.user_playbook_id)]) for hit in response.user_playbooks),
         ]
-        kept = [(lesson, told) for lesson, told in rows if _is_wanted(lesson, told, min_similarity)]
-        kept.sort(key=lambda pair: -pair[1].score)
-        return [Recalled(lesson, told.vector_score or 0.0) for lesson, told in kept[:k]]
+        hits = [(lesson, why) for lesson, why in hits if _is_relevant(lesson, why, min_similarity)]
+        hits.sort(key=lambda hit: -hit[1].score)
+        return [Recalled(lesson, why.vector_score or 0.0) for lesson, why in hits[:k]]
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
-        """Keeps lessons; one answer for each, in order. New ones are stored all or none."""
-        async with turn("server", self._user_id):
-            return await self._save(lessons)
-
-    async def _save(self, lessons: Sequence[Lesson]) -> list[Saved]:
-        known = [await self._known(each) for each in lessons]
-        new = [self._playbook(each) for each, same in zip(lessons, known, strict=True) if not same]
-        added = iter((await _asked(self._client.add_user_playbook, new)).ids if new else ())
-        again = [_number(each) for each in known if each]
-        if again:
-            await _asked(self._client.record_outcome, "repeated", user_playbook_ids=again)
-        return [Saved(same, merged_into=same) if same else Saved(f"{USER}{next(added)}") for same in known]
+        """Saves lessons; one answer for each, in order. New lessons are stored all or none."""
+        async with save_lock("server", self._user_id):
+            known = [await self._find_repeated(lesson) for lesson in lessons]
+            new = [self._to_playbook(lesson) for lesson, same in zip(lessons, known, strict=True) if not same]
+            added = iter((await _call(self._client.add_user_playbook, new)).ids if new else ())
+            if repeated := [_number(same) for same in known if same]:
+                await _call(self._client.record_outcome, "repeated", user_playbook_ids=repeated)
+            return [Saved(same, merged_into=same) if same else Saved(f"{USER}{next(added)}") for same in known]
 
     async def outcome(self, run_id: str, ids: Sequence[str], passed: bool) -> None:
         """Counts whether the attempt that was shown these lessons passed."""
-        await _asked(
+        await _call(
             self._client.record_outcome,
             "helped" if passed else "hurt",
-            user_playbook_ids=[_number(each) for each in ids if each.startswith(USER)],
-            agent_playbook_ids=[_number(each) for each in ids if each.startswith(AGENT)],
+            user_playbook_ids=[_number(lesson_id) for lesson_id in ids if lesson_id.startswith(USER)],
+            agent_playbook_ids=[_number(lesson_id) for lesson_id in ids if lesson_id.startswith(AGENT)],
         )
 
-    async def _known(self, lesson: Lesson) -> str:
-        """The id of the user's lesson that this one repeats, if there is one."""
-        found: SearchUserPlaybooksResponse = await _asked(
+    async def _find_repeated(self, lesson: Lesson) -> str:
+        """The id of the user's stored lesson that this one repeats; empty if there is none."""
+        lesson = _with_short_trigger(lesson)
+        response: SearchUserPlaybooksResponse = await _call(
             self._client.search_user_playbooks,
-            key(_shortened(lesson)),
+            search_text(lesson),
             user_id=lesson.user_id or self._user_id,
             agent_version=lesson.agent_version or self._agent_version or None,
             playbook_name=self._playbook_name,
             top_k=NEIGHBOURS,
             explain=True,
         )
-        for playbook, told in zip(found.user_playbooks, found.explanations or [], strict=True):
-            if repeats(_shortened(lesson), stored := _of_user(playbook), told.vector_score):
+        for playbook, explanation in zip(response.user_playbooks, response.explanations or [], strict=True):
+            if repeats(lesson, stored := _from_user(playbook), explanation.vector_score):
                 return stored.id
         return ""
 
-    def _playbook(self, lesson: Lesson) -> dict[str, Any]:
-        told = {
+    def _to_playbook(self, lesson: Lesson) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"attempt": lesson.attempt, "score": lesson.score}
+        playbook: dict[str, Any] = {
             "user_id": lesson.user_id or self._user_id,
             "agent_version": lesson.agent_version or self._agent_version,
             "playbook_name": self._playbook_name,
             "content": lesson.content,
-            "trigger": _shortened(lesson).trigger,
+            "trigger": _with_short_trigger(lesson).trigger,
             "rationale": lesson.rationale,
             "request_id": lesson.run_id[:LONGEST_NAME],
             "source": lesson.source,
+            "metadata": metadata,
         }
-        known = {"attempt": lesson.attempt, "score": lesson.score}
-        if lesson.created_at is None:
-            return {**told, "metadata": known}
-        at = lesson.created_at.timestamp()
-        return {**told, "metadata": {**known, "learned_at": at}, "created_at": int(at)}
+        if lesson.created_at is not None:
+            metadata["learned_at"] = lesson.created_at.timestamp()
+            playbook["created_at"] = int(metadata["learned_at"])
+        return playbook
 
 
-def _shortened(lesson: Lesson) -> Lesson:
-    """A trigger says when a lesson applies; a task of many pages is not that."""
+def _with_short_trigger(lesson: Lesson) -> Lesson:
+    """A trigger says when a lesson applies; a task of many pages does not."""
     return replace(lesson, trigger=lesson.trigger[:LONGEST_TRIGGER].strip())
 
 
-def _is_wanted(lesson: Lesson, told: Explanation, min_similarity: float | None) -> bool:
-    is_near = min_similarity is None or (told.vector_score or 0.0) >= min_similarity
+def _is_relevant(lesson: Lesson, explanation: Explanation, min_similarity: float | None) -> bool:
+    is_near = min_similarity is None or (explanation.vector_score or 0.0) >= min_similarity
     return is_near and not is_retired(lesson.helped, lesson.hurt)
 
 
-def _of_user(playbook: UserPlaybook) -> Lesson:
-    return Lesson(
-        playbook.content,
-        id=f"{USER}{playbook.user_playbook_id}",
+def _from_user(playbook: UserPlaybook) -> Lesson:
+    # The server stores whole seconds. Concurrent runs may start within one, so the metadata holds the exact time.
+    exact = playbook.metadata.get("learned_at")
+    created_at = exact if isinstance(exact, float) and int(exact) == playbook.created_at else playbook.created_at
+    return replace(
+        _from_playbook(playbook, f"{USER}{playbook.user_playbook_id}", created_at),
         user_id=playbook.user_id,
         run_id=playbook.request_id,
         attempt=playbook.metadata.get("attempt", 0),
         score=playbook.metadata.get("score", 0.0),
-        created_at=datetime.fromtimestamp(_learned_at(playbook), UTC),
-        **_common(playbook),
     )
 
 
-def _learned_at(playbook: UserPlaybook) -> float:
-    """The server counts whole seconds. Runs side by side may begin within one, so a lesson says it more exactly."""
-    at = playbook.metadata.get("learned_at")
-    return at if isinstance(at, float) and int(at) == playbook.created_at else playbook.created_at
+def _from_agent(playbook: AgentPlaybook) -> Lesson:
+    lesson = _from_playbook(playbook, f"{AGENT}{playbook.agent_playbook_id}", playbook.created_at)
+    return replace(lesson, scope="agent")
 
 
-def _of_agent(playbook: AgentPlaybook) -> Lesson:
-    at = datetime.fromtimestamp(playbook.created_at, UTC)
-    name = f"{AGENT}{playbook.agent_playbook_id}"
-    return Lesson(playbook.content, id=name, scope="agent", created_at=at, **_common(playbook))
+def _from_playbook(playbook: UserPlaybook | AgentPlaybook, lesson_id: str, created_at: float) -> Lesson:
+    counts = playbook.outcomes or Outcomes()
+    return Lesson(
+        playbook.content,
+        trigger=playbook.trigger or "",
+        rationale=playbook.rationale or "",
+        id=lesson_id,
+        agent_version=playbook.agent_version,
+        created_at=datetime.fromtimestamp(created_at, UTC),
+        helped=counts.helped,
+        hurt=counts.hurt,
+        source=playbook.source or "",
+    )
 
 
-def _common(playbook: UserPlaybook | AgentPlaybook) -> dict[str, Any]:
-    counted = playbook.outcomes or Outcomes()
-    return {
-        "trigger": playbook.trigger or "",
-        "rationale": playbook.rationale or "",
-        "agent_version": playbook.agent_version,
-        "helped": counted.helped,
-        "hurt": counted.hurt,
-        "source": playbook.source or "",
-    }
+def _number(lesson_id: str) -> int:
+    return int(lesson_id.partition(":")[2])
 
 
-def _number(name: str) -> int:
-    return int(name.partition(":")[2])
-
-
-async def _asked(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    """What the client answers; a call of the synchronous one waits in a thread."""
-    if inspect.iscoroutinefunction(call):
-        return await call(*given, **named)
-    return await asyncio.to_thread(call, *given, **named)
+async def _call(method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Calls a client's method; a method of the synchronous client runs in a thread."""
+    if inspect.iscoroutinefunction(method):
+        return await method(*args, **options)
+    return await asyncio.to_thread(method, *args, **options)

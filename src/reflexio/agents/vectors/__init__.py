@@ -1,1 +1,3 @@
-"""Stores of embedded texts: one in memory, one in PostgreSQL, with filters of one meaning."""
+"""Stores of embedded texts: the `VectorStore` protocol and its filters (`store.py`), embedders (`embedding.py`), and
+two implementations, in memory and in PostgreSQL. What lessons do with them is in `lessons/`.
+"""

@@ -1,47 +1,81 @@
-"""Embedded texts in this process: exact, in numpy, and off the event loop when there are many."""
+# ruff: noqa: A002  `filter` and `id` are names of the VectorStore protocol
+"""A vector store in this process: exact search with numpy, in a thread when there are many chunks.
+
+A chunk takes a new slot and keeps it: replacing or deleting only marks the old slot as dead, so a search in another
+thread never sees a row change. Metadata is kept by key (`Columns`), so that a filter does not look at every chunk.
+"""
 
 import asyncio
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reflexio.agents.embedding import AnyEmbedder, embedder
-from reflexio.agents.stores import Chunk, SearchResult
-from reflexio.agents.vectors.diversity import checked, pool
-from reflexio.agents.vectors.filters import condition
-from reflexio.agents.vectors.intake import Vectors, taken, target
-from reflexio.agents.vectors.rows import Rows, nearest, varied
+from reflexio.agents.vectors.embedding import (
+    EmbeddedChunks,
+    EmbedderChoice,
+    EmbeddingStore,
+    Vectors,
+    choose_diverse,
+    embedder,
+    pool_size,
+)
+from reflexio.agents.vectors.store import (
+    AllOf,
+    AnyOf,
+    Chunk,
+    Condition,
+    Not,
+    OneOf,
+    Ordered,
+    Present,
+    SearchResult,
+    identity,
+)
 from reflexio.errors import InvalidRequest
 from reflexio.providers.embedding.local import use_one_thread
 
 LARGE = 20_000
-"""Chunks from which a search leaves the event loop; below, the hop to a thread costs more than the search."""
+"""From this number of chunks a search runs in a thread; below, starting the thread costs more than the search."""
 FORMAT = 1
+FIRST_CAPACITY = 1_024
+# If fewer than one in so many rows match the filter, only those are multiplied.
+SPARSE = 64
+LEAST_DEAD_TO_COMPACT = 1_024
+MISSING = 0
+# Up to so many values, comparing with each in turn is faster than numpy's `isin`.
+FEW_VALUES = 8
+
+Metadata = Mapping[str, Any]
+Mask = NDArray[np.bool_]
+Slots = NDArray[np.int64]
 
 
-class InMemoryVectorStore:
+class InMemoryVectorStore(EmbeddingStore):
     """Chunks and their vectors, searched by cosine over every row.
 
     >>> store = InMemoryVectorStore()  # doctest: +SKIP
     >>> await store.add([Chunk("Write dates as ISO 8601.", {"user_id": "ada"})])  # doctest: +SKIP
     """
 
-    def __init__(self, embedder_: AnyEmbedder | str | None = None, /) -> None:
+    def __init__(self, embedder_: EmbedderChoice = None, /) -> None:
         use_one_thread()
         self.embedder = embedder(embedder_)
         self._rows = Rows(self.embedder.dimensions)
-        # Event loops in several threads may share a store. Held for moments, never while something is awaited.
-        self._changing = threading.Lock()
+        # Event loops in several threads may share a store. The lock is held briefly, never across an await.
+        self._lock = threading.Lock()
 
     @classmethod
-    async def from_chunks(cls, chunks: Sequence[Chunk], embedder: AnyEmbedder | str | None = None) -> Self:
+    async def from_chunks(cls, chunks: Sequence[Chunk], embedder: EmbedderChoice = None) -> Self:
         """A store that holds these chunks."""
         store = cls(embedder)
         await store.add(chunks)
@@ -49,135 +83,256 @@ class InMemoryVectorStore:
 
     @classmethod
     async def from_texts(
-        cls,
-        texts: Sequence[str],
-        embedder: AnyEmbedder | str | None = None,
-        *,
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        cls, texts: Sequence[str], embedder: EmbedderChoice = None, *, metadatas: Sequence[Metadata] | None = None
     ) -> Self:
         """A store that holds these texts."""
-        known = [{} for _ in texts] if metadatas is None else metadatas
-        chunks = [Chunk(text, dict(metadata)) for text, metadata in zip(texts, known, strict=True)]
-        return await cls.from_chunks(chunks, embedder)
+        pairs = zip(texts, [{} for _ in texts] if metadatas is None else metadatas, strict=True)
+        return await cls.from_chunks([Chunk(text, dict(metadata)) for text, metadata in pairs], embedder)
 
-    async def add(self, chunks: Sequence[Chunk], ids: Sequence[str] | None = None) -> list[str]:
-        """Stores chunks, all or none, and returns their ids. An id that is known already is replaced."""
-        new = await taken(self.embedder, chunks, ids)
-        with self._changing:
+    async def _insert(self, new: EmbeddedChunks) -> None:
+        with self._lock:
             self._rows.append(new.ids, new.contents, new.metadata, new.vectors)
             self._rows = self._rows.compacted()
-        return new.ids if ids is None else list(ids)
 
     async def delete(self, ids: Sequence[str]) -> None:
-        """Forgets chunks; unknown ids are passed over."""
-        with self._changing:
-            for each in ids:
-                self._rows.bury(each)
+        """Deletes chunks; unknown ids are ignored."""
+        with self._lock:
+            for chunk_id in ids:
+                self._rows.remove(chunk_id)
             self._rows = self._rows.compacted()
 
     async def count(self) -> int:
         return len(self._rows.slots)
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[Chunk]:
-        """Those that are there, in the order asked for."""
-        with self._changing:
+        """The chunks that exist, in the order of `ids`."""
+        with self._lock:
             rows = self._rows
-            return [rows.chunk(rows.slots[each]) for each in ids if each in rows.slots]
+            return [rows.chunk(rows.slots[chunk_id]) for chunk_id in ids if chunk_id in rows.slots]
 
-    async def bump(self, id: str, counts: Mapping[str, int]) -> None:  # noqa: A002
-        """Adds to numbers in a chunk's metadata, in one go; an unknown id is passed over."""
-        with self._changing:
+    async def bump(self, id: str, counts: Mapping[str, int]) -> None:
+        """Adds to numbers in a chunk's metadata atomically; an unknown id is ignored."""
+        with self._lock:
             rows = self._rows
             if (slot := rows.slots.get(id)) is not None:
-                known = rows.metadata[slot]
-                after = known | {key: known.get(key, 0) + more for key, more in counts.items()}
-                rows.append([id], [rows.contents[slot]], [after], rows.vector(slot)[None, :])
+                before = rows.metadata[slot]
+                after = before | {key: before.get(key, 0) + number for key, number in counts.items()}
+                rows.append([id], [rows.contents[slot]], [after], rows.vectors[:, slot].copy()[None, :])
                 self._rows = rows.compacted()
 
-    async def search(
-        self,
-        query: str,
-        *,
-        k: int = 4,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002
-        diversity: float | None = None,
-    ) -> list[SearchResult]:
-        """The `k` chunks nearest to a text, best first, of those that answer the filter."""
-        vector = await self.embedder.embed(query)
-        return await self.search_by_vector(vector, k=k, filter=filter, diversity=diversity)
-
-    async def search_by_vector(
-        self,
-        vector: Sequence[float],
-        *,
-        k: int = 4,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002
-        diversity: float | None = None,
-    ) -> list[SearchResult]:
-        """The `k` chunks nearest to a vector, best first, of those that answer the filter."""
-        checked(k, diversity)
-        query = target(vector, self.embedder.dimensions)
-        asked, most = condition(filter), pool(k, diversity)
-        with self._changing:
+    async def _nearest(self, query: Vectors, condition: Condition, k: int, diversity: float) -> list[SearchResult]:
+        pool = pool_size(k, diversity)
+        with self._lock:
             rows = self._rows
-            wanted = rows.wanted(asked)
-            vectors = rows.vectors[:, : len(wanted)]
-        if len(wanted) < LARGE:
-            slots, scores = nearest(vectors, wanted, query, most)
+            matches = rows.matching(condition)
+            vectors = rows.vectors[:, : len(matches)]
+        if len(matches) < LARGE:
+            slots, scores = nearest(vectors, matches, query, pool)
         else:
-            slots, scores = await asyncio.to_thread(nearest, vectors, wanted, query, most)
+            slots, scores = await asyncio.to_thread(nearest, vectors, matches, query, pool)
         if diversity:
-            slots, scores = varied(vectors, slots, scores, k, diversity)
-        return [rows.result(slot, score) for slot, score in zip(slots.tolist(), scores.tolist(), strict=True)]
+            chosen = choose_diverse(scores, vectors[:, slots].T, k, diversity)
+            slots, scores = slots[chosen], scores[chosen]
+        hits = zip(slots.tolist(), scores.tolist(), strict=True)
+        return [SearchResult(rows.chunk(slot), score, rows.ids[slot]) for slot, score in hits]
 
     async def save(self, path: str | Path) -> None:
-        """Writes everything to one file, in place of what was there: all of it or nothing."""
-        with self._changing:
+        """Writes everything to one file atomically, replacing an existing one."""
+        with self._lock:
             rows, kept = self._rows, sorted(self._rows.slots.values())
-        told = {
+        header = {
             "format": FORMAT,
             "embedder": self.embedder.name,
             "rows": [[rows.ids[slot], rows.contents[slot], rows.metadata[slot]] for slot in kept],
         }
-        await asyncio.to_thread(_write, Path(path), told, rows.vectors[:, kept])
+        await asyncio.to_thread(_write, Path(path), header, rows.vectors[:, kept])
 
     @classmethod
-    async def load(cls, path: str | Path, embedder: AnyEmbedder | str | None = None) -> Self:
-        """The store that was saved there. The embedder must be the one that it was filled with."""
-        filled_by, rows, vectors = await asyncio.to_thread(_read, Path(path))
+    async def load(cls, path: str | Path, embedder: EmbedderChoice = None) -> Self:
+        """The store that was saved to this file. The embedder must be the one that embedded it."""
+        name, rows, vectors = await asyncio.to_thread(_read, Path(path))
         store = cls(embedder)
-        if filled_by != store.embedder.name:
+        if name != store.embedder.name:
             raise InvalidRequest(
-                f"{str(path)!r} was embedded by {filled_by!r}; {store.embedder.name!r} cannot search in it."
+                f"{str(path)!r} was embedded by {name!r}; {store.embedder.name!r} cannot search in it."
             )
         if vectors.shape != (store.embedder.dimensions, len(rows)):
             raise InvalidRequest(f"{str(path)!r} is no saved store: its texts and its vectors do not fit together.")
-        names, contents, metadata = zip(*rows, strict=True) if rows else ((), (), ())
-        store._rows.append(names, contents, metadata, vectors.T)
+        ids, contents, metadata = zip(*rows, strict=True) if rows else ((), (), ())
+        store._rows.append(ids, contents, metadata, vectors.T)
         return store
 
 
-def _write(path: Path, told: dict[str, Any], vectors: Vectors) -> None:
-    text = np.frombuffer(json.dumps(told).encode(), np.uint8)
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+class Rows:
+    """Slots of chunks and unit vectors. One thread writes; `nearest` runs in any thread, on the rows it was given."""
+
+    def __init__(self, dimensions: int) -> None:
+        # One row for each dimension: numpy's product reads this a third faster than one row for each chunk.
+        self.vectors: Vectors = np.empty((dimensions, FIRST_CAPACITY), np.float32)
+        self.alive: Mask = np.zeros(FIRST_CAPACITY, np.bool_)
+        self.ids: list[str] = []
+        self.contents: list[str] = []
+        self.metadata: list[dict[str, Any]] = []
+        self.slots: dict[str, int] = {}
+        self.columns = Columns(self.metadata)
+
+    def append(
+        self, ids: Sequence[str], contents: Sequence[str], metadata: Sequence[dict[str, Any]], vectors: Vectors
+    ) -> None:
+        first, used, capacity = len(self.ids), len(self.ids) + len(ids), len(self.alive)
+        if used > capacity:
+            more = max(used, 2 * capacity) - capacity
+            self.vectors = np.concatenate((self.vectors, np.empty((len(self.vectors), more), np.float32)), axis=1)
+            self.alive = np.concatenate((self.alive, np.zeros(more, np.bool_)))
+        self.vectors[:, first:used] = vectors.T
+        self.ids += ids
+        self.contents += contents
+        self.metadata += metadata
+        for slot, chunk_id in enumerate(ids, first):
+            self.remove(chunk_id)
+            self.slots[chunk_id] = slot
+            self.alive[slot] = True
+
+    def remove(self, chunk_id: str) -> None:
+        if (slot := self.slots.pop(chunk_id, None)) is not None:
+            self.alive[slot] = False
+
+    def matching(self, condition: Condition) -> Mask:
+        """The living slots that match, at this moment."""
+        return self.alive[: len(self.ids)] & self.columns.mask(condition)
+
+    def chunk(self, slot: int) -> Chunk:
+        return Chunk(self.contents[slot], dict(self.metadata[slot]))
+
+    def compacted(self) -> "Rows":
+        """These rows, without the dead ones if those have become many."""
+        if len(self.ids) - len(self.slots) < max(LEAST_DEAD_TO_COMPACT, len(self.slots)):
+            return self
+        kept = sorted(self.slots.values())
+        rows = Rows(len(self.vectors))
+        ids, contents = [self.ids[slot] for slot in kept], [self.contents[slot] for slot in kept]
+        rows.append(ids, contents, [self.metadata[slot] for slot in kept], self.vectors[:, kept].T)
+        return rows
+
+
+@dataclass
+class Column:
+    """The values of one key, each as a number. Number 0 stands for slots without the key."""
+
+    numbers: NDArray[np.int32] = field(default_factory=lambda: np.empty(1024, np.int32))
+    values: list[Any] = field(default_factory=lambda: [None])
+    number_of: dict[Hashable, int] = field(default_factory=dict)
+    filled: int = 0
+
+    def fill(self, key: str, rows: Sequence[Metadata]) -> None:
+        if len(rows) > len(self.numbers):
+            self.numbers = np.concatenate((self.numbers, np.empty(len(rows), np.int32)))
+        new = [self._number(row[key]) if key in row else MISSING for row in rows[self.filled :]]
+        self.numbers[self.filled : len(rows)] = new
+        self.filled = len(rows)
+
+    def _number(self, value: Any) -> int:
+        number = self.number_of.setdefault(identity(value), len(self.values))
+        if number == len(self.values):
+            self.values.append(value)
+        return number
+
+    def equal(self, values: Sequence[Any]) -> Mask:
+        known = [self.number_of[identity(value)] for value in values if identity(value) in self.number_of]
+        if None in values:
+            known.append(MISSING)
+        numbers = self.numbers[: self.filled]
+        if len(known) > FEW_VALUES:
+            return np.isin(numbers, known)
+        return _combine(np.logical_or, [numbers == number for number in known], np.zeros(self.filled, np.bool_))
+
+    def present(self) -> Mask:
+        return np.not_equal(self.numbers[: self.filled], MISSING)
+
+    def where(self, holds: Callable[[Any], bool]) -> Mask:
+        table = np.array([number != MISSING and holds(value) for number, value in enumerate(self.values)])
+        return table[self.numbers[: self.filled]]
+
+
+class Columns:
+    """Evaluates conditions on rows of metadata; `rows` is the caller's list, which only grows.
+
+    A key becomes a column when a filter first names it. Since slots are only added, a column continues where it
+    stopped.
+    """
+
+    def __init__(self, rows: Sequence[Metadata]) -> None:
+        self._rows = rows
+        self._columns: dict[str, Column] = {}
+
+    def mask(self, condition: Condition) -> Mask:
+        """Which rows match."""
+        match condition:
+            case OneOf(key, values):
+                return self._column(key).equal(values)
+            case Ordered(key):
+                return self._column(key).where(condition.holds_for)
+            case Present(key):
+                return self._column(key).present()
+            case Not(inner):
+                return ~self.mask(inner)
+            case AllOf(parts):
+                return _combine(np.logical_and, list(map(self.mask, parts)), np.ones(len(self._rows), np.bool_))
+            case AnyOf(parts):
+                return _combine(np.logical_or, list(map(self.mask, parts)), np.zeros(len(self._rows), np.bool_))
+
+    def _column(self, key: str) -> Column:
+        column = self._columns.setdefault(key, Column())
+        column.fill(key, self._rows)
+        return column
+
+
+def _combine(function: Callable[[Mask, Mask], Mask], masks: Sequence[Mask], if_empty: Mask) -> Mask:
+    return reduce(function, masks) if masks else if_empty
+
+
+def nearest(rows: Vectors, matches: Mask, query: Vectors, k: int) -> tuple[Slots, Vectors]:
+    """Slots of the `k` nearest matches and their cosines, best first; ties are ordered by age."""
+    count = int(np.count_nonzero(matches))
+    if count * SPARSE < len(matches):
+        slots = np.flatnonzero(matches)
+        scores = query @ rows[:, slots]
+    else:
+        scores = query @ rows
+        if count < len(matches):
+            scores[~matches] = -np.inf
+        # Rows that tie with the last one are kept as well, or numpy would decide their order.
+        least = np.partition(scores, len(scores) - k)[len(scores) - k] if count > k else np.float32(-2)
+        slots = np.flatnonzero(scores >= least)
+        scores = scores[slots]
+    order = np.lexsort((slots, -scores))[:k]
+    return slots[order], np.clip(scores[order], -1.0, 1.0)
+
+
+# The key `told` is part of the file format.
+
+
+def _write(path: Path, header: dict[str, Any], vectors: Vectors) -> None:
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, told=text, vectors=vectors)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> tuple[str, list[tuple[str, str, dict[str, Any]]], Vectors]:
-    """By which embedder, which ids, texts and metadata, and their vectors."""
+    """The embedder's name; ids, texts and metadata; and the vectors."""
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            told = json.loads(file["told"].tobytes())
-            if told["format"] != FORMAT:
+            header = json.loads(file["told"].tobytes())
+            if header["format"] != FORMAT:
                 raise InvalidRequest(f"{str(path)!r} was saved in a format that this version does not know.")
-            rows = [(name, content, metadata) for name, content, metadata in told["rows"]]
-            return told["embedder"], rows, np.asarray(file["vectors"], np.float32)
+            rows = [(chunk_id, content, metadata) for chunk_id, content, metadata in header["rows"]]
+            return header["embedder"], rows, np.asarray(file["vectors"], np.float32)
     except (TypeError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise InvalidRequest(f"{str(path)!r} is no saved store: {error}") from error

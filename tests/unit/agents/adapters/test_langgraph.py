@@ -7,7 +7,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from reflexio.agents import reflexion
 from reflexio.agents.adapters.langgraph import from_langgraph
-from reflexio.agents.price import price
+from reflexio.agents.budget import price
 
 
 def polite(said: str) -> tuple[bool, str]:

@@ -22,7 +22,7 @@ def test_an_adapter_imports_its_own_framework_and_no_other(name: str) -> None:
 def test_a_framework_that_is_missing_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "reflexio.agents.adapters.langgraph", raising=False)
     monkeypatch.setitem(sys.modules, "langgraph.pregel", None)
-    with pytest.raises(ImportError, match=r"pip install 'reflexio\[langgraph\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'reflexio-learn\[langgraph\]'"):
         _ = adapters.from_langgraph
 
 

@@ -8,7 +8,7 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from reflexio.agents import reflexion
 from reflexio.agents.adapters.openai_agents import from_openai_agents
-from reflexio.agents.price import price
+from reflexio.agents.budget import price
 
 OFFLINE = RunConfig(tracing_disabled=True)
 

@@ -9,7 +9,7 @@ from pydantic_ai.usage import RequestUsage, UsageLimits
 
 from reflexio.agents import Budget, reflexion
 from reflexio.agents.adapters.pydantic_ai import from_pydantic_ai
-from reflexio.agents.price import price
+from reflexio.agents.budget import price
 
 
 def scripted(answer: Callable[[str], str], seen: list[str]) -> FunctionModel:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reflexio.agents.embedding import embedder
-from reflexio.agents.stores import Chunk
-from reflexio.agents.vectors import memory, rows
+from reflexio.agents.vectors import memory
+from reflexio.agents.vectors.embedding import embedder
 from reflexio.agents.vectors.memory import InMemoryVectorStore
+from reflexio.agents.vectors.memory import nearest as find_nearest
+from reflexio.agents.vectors.store import Chunk
 from reflexio.errors import InvalidRequest
 from reflexio.providers.scripted import ScriptedEmbedder
 
@@ -79,9 +80,9 @@ async def test_a_file_whose_parts_do_not_fit_together_is_refused(tmp_path: Path,
 async def test_a_large_store_is_searched_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
 
-    def nearest(*told: Any) -> Any:
+    def nearest(*args: Any) -> Any:
         threads.append(threading.current_thread().name)
-        return rows.nearest(*told)
+        return find_nearest(*args)
 
     monkeypatch.setattr(memory, "nearest", nearest)
     store = await InMemoryVectorStore.from_texts(["one", "two", "three"], ScriptedEmbedder())
@@ -94,13 +95,13 @@ async def test_a_large_store_is_searched_in_another_thread(monkeypatch: pytest.M
 async def test_a_search_under_way_does_not_see_rows_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found is told as it was, although it is replaced, and everything moves, before it is told."""
     monkeypatch.setattr(memory, "LARGE", 0)
-    monkeypatch.setattr(rows, "WORTH_COMPACTING", 1)
+    monkeypatch.setattr(memory, "LEAST_DEAD_TO_COMPACT", 1)
     began, goes_on = threading.Event(), threading.Event()
 
-    def nearest(*told: Any) -> Any:
+    def nearest(*args: Any) -> Any:
         began.set()
         assert goes_on.wait(10)
-        return rows.nearest(*told)
+        return find_nearest(*args)
 
     monkeypatch.setattr(memory, "nearest", nearest)
     store = await InMemoryVectorStore.from_texts(["bicycle", "green tea"], ScriptedEmbedder())
@@ -114,7 +115,7 @@ async def test_a_search_under_way_does_not_see_rows_change(monkeypatch: pytest.M
 
 
 async def test_the_buried_are_dropped_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "WORTH_COMPACTING", 8)
+    monkeypatch.setattr(memory, "LEAST_DEAD_TO_COMPACT", 8)
     store = await InMemoryVectorStore.from_texts([f"text {n}" for n in range(4)], ScriptedEmbedder())
     for _ in range(100):
         await store.bump(store._rows.ids[0], {"n": 1})
@@ -138,14 +139,14 @@ def test_of_few_chosen_and_of_many_the_same_are_nearest() -> None:
     for share in (0.001, 0.01, 0.5, 1.0):
         wanted = numbers.random(1000) < share
         wanted[7] = True
-        slots, _ = rows.nearest(vectors, wanted, query, 5)
+        slots, _ = find_nearest(vectors, wanted, query, 5)
         scores = np.where(wanted, query @ vectors, -np.inf)
         assert slots.tolist() == np.argsort(-scores, kind="stable")[: min(5, wanted.sum())].tolist()
 
 
 def test_equals_come_by_age() -> None:
     vectors = np.ones((2, 50), np.float32) / np.sqrt(2)
-    slots, scores = rows.nearest(vectors, np.ones(50, np.bool_), vectors[:, 0], 3)
+    slots, scores = find_nearest(vectors, np.ones(50, np.bool_), vectors[:, 0], 3)
     assert slots.tolist() == [0, 1, 2]
     assert scores.tolist() == pytest.approx([1, 1, 1])
 

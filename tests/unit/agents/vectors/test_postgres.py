@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from reflexio.agents.stores import Chunk
 from reflexio.agents.vectors import postgres as module
 from reflexio.agents.vectors.postgres import PostgresVectorStore
+from reflexio.agents.vectors.store import Chunk
 from reflexio.errors import InvalidRequest, StorageUnavailable
 from reflexio.providers.scripted import ScriptedEmbedder
 from tests.builders import name
@@ -41,7 +41,7 @@ def test_one_store_serves_one_event_loop_after_the_other(postgres: str) -> None:
 async def test_a_filter_that_nearly_everything_answers_goes_through_the_index_and_fills_every_place(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SCORED_OUTRIGHT", 10)
+    monkeypatch.setattr(module, "MAX_EXACT_ROWS", 10)
     async with store(postgres, table()) as kept:
         await kept.add([Chunk(f"tea {n}", {"user_id": "ada", "n": n}) for n in range(200)])
         assert len(await kept.search("tea", k=150, filter={"user_id": "ada"})) == 150

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from reflexio.agents.embedding import Embedder, embedder
+from reflexio.agents.vectors.embedding import Embedder, embedder
 from reflexio.errors import InvalidRequest, ProviderRefused
 from reflexio.providers.scripted import ScriptedEmbedder
 from tests.contract.endpoint import endpoint

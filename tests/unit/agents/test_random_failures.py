@@ -1,4 +1,4 @@
-"""Whatever fails, in whatever order: the best finished answer is kept, and a run costs what it may."""
+"""Parts that fail in random order: the best finished answer is kept, and a run stays within its budget."""
 
 from typing import Any
 

@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from reflexio.agents import Agent, InMemoryVectorStore, Lesson, MemoryLessons, Reflexion, ScriptedModel
-from reflexio.agents.lessons.vectors import VectorStoreLessons
-from reflexio.agents.stores import Chunk
+from reflexio.agents.lessons.store import VectorStoreLessons
+from reflexio.agents.vectors.store import Chunk
 from reflexio.errors import InvalidRequest
 from reflexio.providers.scripted import ScriptedEmbedder
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reflexio.agents.score import parse_score, read_score
+from reflexio.agents.evaluators.judge import parse_score, read_score
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Faults that others have in the same place, and that this one has not. Each test is named after the fault."""
+"""Faults that comparable libraries have, and that this one must not have. Each test is named after the fault."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
