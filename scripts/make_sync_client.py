@@ -17,10 +17,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from reflexio.models.interaction import GetInteractionsRequest, GetRequestsRequest
-from reflexio.models.outcome import RecordOutcomeRequest
+from reflexio.models.learning import Status
 from reflexio.models.playbook import (
     GetAgentPlaybooksRequest,
     GetUserPlaybooksRequest,
+    RecordOutcomeRequest,
     UpdateAgentPlaybookRequest,
     UpdatePlaybookStatusRequest,
     UpdateUserPlaybookRequest,
@@ -35,7 +36,6 @@ from reflexio.models.search import (
     SearchUserProfilesRequest,
     UnifiedSearchRequest,
 )
-from reflexio.models.status import Status
 
 CLIENT = Path(__file__).parent.parent / "src" / "reflexio" / "client"
 

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from reflexio.models.interaction import InteractionData as InteractionData
     from reflexio.models.interaction import ToolUsed as ToolUsed
     from reflexio.models.interaction import UserActionType as UserActionType
+    from reflexio.models.learning import PlaybookStatus as PlaybookStatus
+    from reflexio.models.learning import ProfileTimeToLive as ProfileTimeToLive
+    from reflexio.models.learning import Status as Status
     from reflexio.models.playbook import AgentPlaybook as AgentPlaybook
     from reflexio.models.playbook import UserPlaybook as UserPlaybook
     from reflexio.models.profile import UserProfile as UserProfile
     from reflexio.models.search import ConversationTurn as ConversationTurn
-    from reflexio.models.status import PlaybookStatus as PlaybookStatus
-    from reflexio.models.status import ProfileTimeToLive as ProfileTimeToLive
-    from reflexio.models.status import Status as Status
 
 _HOMES = {
     "Agent": "agents.agent",

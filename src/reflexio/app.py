@@ -31,9 +31,8 @@ from reflexio.optimisation.worker import OptimisationWorker
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.chat import Chat
 from reflexio.ports.clock import Clock, SystemClock
-from reflexio.ports.critic import Critic
 from reflexio.ports.embedding import Embedder
-from reflexio.ports.learner import Learner
+from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
 from reflexio.providers.chat.resolve import ProviderCredentials

@@ -37,7 +37,7 @@ class ReflexioError(Exception):
         super().__init__(f"{message} {detail}" if detail else message)
 
     @classmethod
-    def told(cls, words: str, /, **values: Any) -> Self:
+    def with_message(cls, words: str, /, **values: Any) -> Self:
         """An error whose message another process has written already."""
         error = cls(**values)
         if words:

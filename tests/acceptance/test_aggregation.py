@@ -9,9 +9,9 @@ import pytest
 
 from reflexio.client.sync import ReflexioClient
 from reflexio.errors import Conflict, NotFound
+from reflexio.models.learning import PlaybookStatus
 from reflexio.models.operation import OperationStatus
 from reflexio.models.review import ReviewItem
-from reflexio.models.status import PlaybookStatus
 from tests.acceptance import playbook_samples, samples
 from tests.acceptance.aggregation_talks import CUSTOMERS, complaint, order
 from tests.acceptance.test_playbook_samples import printed

@@ -9,9 +9,8 @@ import pytest
 
 from reflexio.client.sync import ReflexioClient
 from reflexio.errors import Conflict, InvalidRequest, NotFound
-from reflexio.models.learning import Kind
+from reflexio.models.learning import Kind, PlaybookStatus, Status
 from reflexio.models.paging import Page
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, LineageEvent
 from tests.builders import on_database, problem
 from tests.conftest import Org, Running

@@ -12,9 +12,9 @@ from reflexio.client.sync import ReflexioClient
 from reflexio.errors import InvalidRequest, NotFound, ServerUnreachable
 from reflexio.jobs import operations, token_budget
 from reflexio.learning import stall
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
+from reflexio.models.learning import Status
 from reflexio.models.operation import Operation, OperationStatusInfo
-from reflexio.models.status import Status
 from reflexio.ports.storage import Tx
 from tests.builders import name, on_database, problem
 from tests.conftest import Org, Running, StartServer

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from reflexio.cli.app import app
 from reflexio.client.sync import ReflexioClient
 from reflexio.errors import InvalidRequest, NotFound
+from reflexio.models.learning import PlaybookStatus, Status
 from reflexio.models.optimisation import PlaybookOptimizationJob
 from reflexio.models.playbook import AgentPlaybook
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.server.process import running_server
 from tests import parcels
 from tests.builders import eventually, name, new_key, problem

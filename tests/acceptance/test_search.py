@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from reflexio.client.sync import ReflexioClient
-from reflexio.models.status import Status
+from reflexio.models.learning import Status
 from reflexio.server.process import running_server
 from tests.builders import eventually, name, new_key, turns
 from tests.conftest import Org, Running

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from reflexio import ReflexioClient
-from reflexio.models.aggregation import RunPlaybookAggregationResponse
+from reflexio.models.review import RunPlaybookAggregationResponse
 from tests.bench.learning import server
 from tests.bench.report import Figure
 from tests.scripted_model import Answer, Asked, ScriptedModel, scripted_model

@@ -9,7 +9,7 @@ import numpy as np
 
 from reflexio.learners.local.learner import LocalLearner
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Turn, Window
+from reflexio.models.extraction import ExtractedLearning, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 from reflexio.providers.embedding.local import LocalEmbedder
@@ -94,11 +94,11 @@ def small_talk() -> list[Window]:
     return windows
 
 
-async def learned(learner: LocalLearner, session: Window) -> tuple[Candidate, ...]:
+async def learned(learner: LocalLearner, session: Window) -> tuple[ExtractedLearning, ...]:
     return (await learner.extract(session, Config(), KINDS)).candidates
 
 
-async def is_captured(embedder: Embedder, preference: str, candidates: Sequence[Candidate]) -> bool:
+async def is_captured(embedder: Embedder, preference: str, candidates: Sequence[ExtractedLearning]) -> bool:
     vectors = await embedder.embed([preference, *(candidate.text for candidate in candidates)])
     return bool((vectors[1:] @ vectors[0] >= CAPTURED).any())
 

@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.status import Status
+from reflexio.models.learning import Kind, Learning, Status
 from reflexio.ports.storage import Database, LearningFilter, QueryVector, Store, TimeRange, TurnFilter, Tx
 from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.retrieval.embedding_backlog import embed_some

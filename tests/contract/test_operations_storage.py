@@ -5,12 +5,10 @@ from dataclasses import replace
 import pytest
 
 from reflexio.errors import Conflict
-from reflexio.models.learned import Spend
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.operation import Operation, OperationStatus, Outcome
-from reflexio.models.stall import Stall
-from reflexio.models.status import Status
-from reflexio.models.usage import Spent
+from reflexio.models.extraction import Spend
+from reflexio.models.learning import Kind, Learning, Status
+from reflexio.models.operation import Operation, OperationStatus, UserProgress
+from reflexio.models.usage import Spent, Stall
 from reflexio.ports.storage import Database, LearningFilter, LineageEvent, Store, Tx
 
 RERUN = Operation("a", "rerun", {"user_id": "ann", "deep": [1, None]}, started_at=5, heartbeat_at=6)
@@ -66,33 +64,33 @@ async def test_the_latest_operation_is_the_one_begun_last_even_in_the_same_secon
 
 async def test_trimming_keeps_the_newest_of_the_service(store: Store) -> None:
     await add(store, *(ended(name) for name in "abc"), replace(ended("other"), service_name="manual"))
-    await store.write(lambda tx: [tx.operations.note(each, Outcome("ann")) for each in "abc"])
+    await store.write(lambda tx: [tx.operations.note(each, UserProgress("ann")) for each in "abc"])
     assert await store.write(lambda tx: tx.operations.trim("rerun", 2)) == 1
     left = await store.read(lambda tx: [each for each in ("a", "b", "c", "other") if tx.operations.get(each)])
     assert left == ["b", "c", "other"]
     assert await store.read(lambda tx: tx.operations.outcomes("a", 9)) == []
-    assert await store.read(lambda tx: tx.operations.outcomes("b", 9)) == [Outcome("ann")]
+    assert await store.read(lambda tx: tx.operations.outcomes("b", 9)) == [UserProgress("ann")]
 
 
 async def test_an_outcome_tells_what_was_noted_before_and_keeps_its_place(store: Store) -> None:
-    def note(tx: Tx) -> list[Outcome | None]:
-        first, second, third = Outcome("ann", "no"), Outcome("bob"), Outcome("ann")
+    def note(tx: Tx) -> list[UserProgress | None]:
+        first, second, third = UserProgress("ann", "no"), UserProgress("bob"), UserProgress("ann")
         return [tx.operations.note("a", each) for each in (first, second, third)]
 
-    assert await store.write(note) == [None, None, Outcome("ann", "no")]
-    assert await store.read(lambda tx: tx.operations.outcomes("a", 9)) == [Outcome("ann"), Outcome("bob")]
-    assert await store.read(lambda tx: tx.operations.outcomes("a", 1)) == [Outcome("bob")]
+    assert await store.write(note) == [None, None, UserProgress("ann", "no")]
+    assert await store.read(lambda tx: tx.operations.outcomes("a", 9)) == [UserProgress("ann"), UserProgress("bob")]
+    assert await store.read(lambda tx: tx.operations.outcomes("a", 1)) == [UserProgress("bob")]
 
 
 async def test_a_forgotten_user_is_named_by_no_operation(store: Store) -> None:
     await add(store, replace(RERUN, current_user_id="ann", processed_users=1))
-    await store.write(lambda tx: tx.operations.note("a", Outcome("ann")))
-    await store.write(lambda tx: tx.operations.note("a", Outcome("bob")))
+    await store.write(lambda tx: tx.operations.note("a", UserProgress("ann")))
+    await store.write(lambda tx: tx.operations.note("a", UserProgress("bob")))
     await store.write(lambda tx: tx.operations.forget_user("ann"))
     operation = await store.read(lambda tx: tx.operations.get("a"))
     assert operation is not None
     assert (operation.current_user_id, operation.processed_users) == ("", 1)
-    assert await store.read(lambda tx: tx.operations.outcomes("a", 9)) == [Outcome("bob")]
+    assert await store.read(lambda tx: tx.operations.outcomes("a", 9)) == [UserProgress("bob")]
 
 
 async def test_the_last_stall_counts_until_it_is_removed(store: Store) -> None:
@@ -165,7 +163,7 @@ async def test_no_statement_about_work_reaches_another_organisation(database: Da
     ours, theirs = database.of("ours"), database.of("theirs")
     stall = Stall("auth_error", "key", since=1)
     await add(theirs, replace(RERUN, current_user_id="ann"))
-    await theirs.write(lambda tx: tx.operations.note("a", Outcome("ann")))
+    await theirs.write(lambda tx: tx.operations.note("a", UserProgress("ann")))
     await theirs.write(lambda tx: tx.stalls.put(stall))
     await theirs.write(lambda tx: tx.spending.add("2026-01-01", "extract", Spend("m", 1, 1, 1)))
     (row,) = await theirs.write(lambda tx: tx.learnings.add([profile("ann", Status.CURRENT)]))
@@ -189,7 +187,7 @@ async def test_no_statement_about_work_reaches_another_organisation(database: Da
 
     assert not any(await ours.write(touch))
     assert await theirs.read(lambda tx: tx.operations.get("a")) == replace(RERUN, current_user_id="ann")
-    assert await theirs.read(lambda tx: tx.operations.outcomes("a", 9)) == [Outcome("ann")]
+    assert await theirs.read(lambda tx: tx.operations.outcomes("a", 9)) == [UserProgress("ann")]
     assert await theirs.read(lambda tx: tx.stalls.get()) == stall
     assert await theirs.read(lambda tx: tx.learnings.many([row])[row].status) is Status.CURRENT
     await add(ours, RERUN)

@@ -2,7 +2,7 @@
 
 from reflexio.models.optimisation import OptimizationEstimate, PlaybookOptimizationEvent, PlaybookOptimizationJob
 from reflexio.models.paging import Page
-from reflexio.ports.storage import Database, Evaluated, Store, Tx, Wording
+from reflexio.ports.storage import Database, Store, StoredCandidate, StoredEvaluation, Tx
 
 
 def job(target: int = 1, **changes: object) -> PlaybookOptimizationJob:
@@ -42,8 +42,10 @@ async def test_jobs_of_a_playbook_and_those_under_way(store: Store) -> None:
 
 
 def fill(tx: Tx, job_id: int) -> None:
-    tx.optimisations.keep_wordings(job_id, [Wording(0, "old"), Wording(1, "new", (0,))])
-    tx.optimisations.keep_evaluations(job_id, [Evaluated(1, "s", "ann", {"score": 1}), Evaluated(1, "t", "bob", {})])
+    tx.optimisations.keep_wordings(job_id, [StoredCandidate(0, "old"), StoredCandidate(1, "new", (0,))])
+    tx.optimisations.keep_evaluations(
+        job_id, [StoredEvaluation(1, "s", "ann", {"score": 1}), StoredEvaluation(1, "t", "bob", {})]
+    )
     tx.optimisations.keep_events(
         job_id, [PlaybookOptimizationEvent(event_id=1, event_type="start", payload={"a": [1]})]
     )
@@ -53,10 +55,10 @@ async def test_what_is_kept_twice_is_there_once(store: Store) -> None:
     (made,) = await added(store, job())
     await store.write(lambda tx: fill(tx, made.job_id))
     await store.write(lambda tx: fill(tx, made.job_id))
-    scored = Wording(1, "new", (0,), 0.9, is_winner=True)
+    scored = StoredCandidate(1, "new", (0,), 0.9, is_winner=True)
     await store.write(lambda tx: tx.optimisations.keep_wordings(made.job_id, [scored]))
 
-    def look(tx: Tx) -> tuple[list[Wording], list[Evaluated], list[PlaybookOptimizationEvent]]:
+    def look(tx: Tx) -> tuple[list[StoredCandidate], list[StoredEvaluation], list[PlaybookOptimizationEvent]]:
         kept = tx.optimisations
         return kept.wordings(made.job_id), kept.evaluations(made.job_id), kept.events(made.job_id)
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.status import Status
+from reflexio.models.learning import Kind, Learning, Status
 from reflexio.ports.storage import Cluster, Database, LearningFilter, Pool, Store, Tx
 
 MODEL = "m"
@@ -63,7 +62,7 @@ async def test_members_are_current_ones_with_their_vectors(database: Database) -
 
 async def test_a_place_in_a_cluster_is_found_by_filter_and_changes_nothing_else(store: Store) -> None:
     one, two = await store.write(lambda tx: tx.learnings.add([playbook("one"), playbook("two")]))
-    await store.write(lambda tx: tx.pools.place({one: 7}))
+    await store.write(lambda tx: tx.pools.assign({one: 7}))
     where = LearningFilter(Kind.USER_PLAYBOOK, clusters=(7,))
     found = await store.read(lambda tx: tx.learnings.get(where))
     assert found == replace(playbook("one"), id=one, cluster=7)
@@ -73,11 +72,11 @@ async def test_a_place_in_a_cluster_is_found_by_filter_and_changes_nothing_else(
 
 async def test_what_became_of_a_cluster_is_kept_for_its_pool_alone(store: Store) -> None:
     state = Cluster(3, 9, "written", "failed", 2, "no", 5, b"centre")
-    await store.write(lambda tx: tx.pools.note("v1", "x", state))
-    await store.write(lambda tx: tx.pools.note("v1", "x", replace(state, attempts=3)))
+    await store.write(lambda tx: tx.pools.put_clusters("v1", "x", state))
+    await store.write(lambda tx: tx.pools.put_clusters("v1", "x", replace(state, attempts=3)))
     assert await store.read(lambda tx: tx.pools.clusters("v1", "x")) == {3: replace(state, attempts=3)}
     assert await store.read(lambda tx: tx.pools.cluster("v1", "x", 3)) == replace(state, attempts=3)
     assert await store.read(lambda tx: tx.pools.cluster("v1", "y", 3)) == Cluster(3)
     assert await store.read(lambda tx: tx.pools.clusters("v1", "y")) == {}
-    await store.write(lambda tx: tx.pools.lay("v1", "x", [Cluster(4, size=1, centre=b"12")]))
+    await store.write(lambda tx: tx.pools.replace_clusters("v1", "x", [Cluster(4, size=1, centre=b"12")]))
     assert await store.read(lambda tx: tx.pools.clusters("v1", "x")) == {4: Cluster(4, size=1, centre=b"12")}

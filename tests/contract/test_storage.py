@@ -319,7 +319,7 @@ async def test_the_last_turns_in_a_scope_come_oldest_first_learned_or_not(store:
     ids = [turn.interaction_id for turn in await store.read(lambda tx: tx.interactions.of_requests([made.request_id]))]
     await store.write(lambda tx: tx.interactions.mark_learned(ids[1:]))
     assert await scoped(store, TurnScope(), last=3) == {"ann": ["2", "3", "4"]}
-    assert await store.read(lambda tx: tx.interactions.fresh([*ids, 10**9])) == {ids[0]}
+    assert await store.read(lambda tx: tx.interactions.unlearned_among([*ids, 10**9])) == {ids[0]}
 
 
 async def test_a_scope_reaches_no_other_organisation(database: Database) -> None:
@@ -329,7 +329,10 @@ async def test_a_scope_reaches_no_other_organisation(database: Database) -> None
     assert await scoped(database.of("ours"), TurnScope()) == {"ann": ["hello"]}
     assert await scoped(database.of("ours"), TurnScope(source="mail")) == {}
     (theirs,) = await database.of("theirs").read(lambda tx: tx.interactions.within(TurnScope(), "bob"))
-    assert await database.of("ours").read(lambda tx: tx.interactions.fresh([theirs.turn.interaction_id])) == set()
+    assert (
+        await database.of("ours").read(lambda tx: tx.interactions.unlearned_among([theirs.turn.interaction_id]))
+        == set()
+    )
 
 
 async def test_the_backlog_is_walked_page_after_page(database: Database) -> None:

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from reflexio.agents.attempt import value
 from reflexio.agents.budget import NO_USAGE, Usage, price
 from reflexio.learners.llm.delimiters import Block, cut, delimit
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.ports.chat import A, Chat, Messages, Reply, estimate
 from reflexio.providers.chat.resolve import ModelAddress, address
 from reflexio.settings import Settings

@@ -23,7 +23,7 @@ from pydantic_ai.tools import ToolDefinition
 from reflexio.agents.budget import Usage, price
 from reflexio.agents.model import Message, ModelReply, ToolCall, ToolSpec
 from reflexio.errors import UnreadableAnswer
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.ports.chat import estimate
 from reflexio.providers.chat.failures import FAILURES, failure
 from reflexio.providers.chat.session import ChatSession, sendable

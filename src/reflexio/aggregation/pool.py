@@ -106,9 +106,9 @@ class PoolClustering:
 
         def put(tx: Tx) -> list[int]:
             numbers = assignment.numbers
-            tx.pools.place({row.id: numbers[row.id] for row in members if numbers[row.id] != row.cluster})
+            tx.pools.assign({row.id: numbers[row.id] for row in members if numbers[row.id] != row.cluster})
             states = self._states(tx, retry_failed=retry_failed)
-            tx.pools.lay(self.agent_version, self.name, _cluster_rows(clusters, centroids, states))
+            tx.pools.replace_clusters(self.agent_version, self.name, _cluster_rows(clusters, centroids, states))
             last, similarity = assignment.last, assignment.similarity
             self._update_pool(tx, pool, clusters=last, similarity=similarity, grouped=len(members))
             self._assign_successors(tx, clusters)
@@ -134,8 +134,8 @@ class PoolClustering:
         least = self.settings.min_cluster_size
 
         def put(tx: Tx) -> list[int]:
-            tx.pools.place(numbers)
-            tx.pools.note(self.agent_version, self.name, *updated.values())
+            tx.pools.assign(numbers)
+            tx.pools.put_clusters(self.agent_version, self.name, *updated.values())
             self._update_pool(tx, pool, clusters=assignment.last)
             return changed_clusters(touched, known, least, retry_failed=False)
 
@@ -200,7 +200,7 @@ class PoolClustering:
             number: [window["user_playbook_id"] for window in row.details.get("source_windows", [])]
             for number, row in lost.items()
         }
-        tx.pools.place(successors(clusters, sources))
+        tx.pools.assign(successors(clusters, sources))
 
 
 def _cluster_rows(

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from reflexio.errors import Conflict
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.playbook import UpdateAgentPlaybookRequest, UpdatePlaybookStatusRequest
 from reflexio.models.profile import UpdateResponse
 from reflexio.models.review import ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import get_one

@@ -7,11 +7,10 @@ import numpy as np
 
 from reflexio.language.contradiction import contradicts
 from reflexio.learning.provenance import lineage_entry
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus
 from reflexio.models.paging import page
 from reflexio.models.playbook import AgentPlaybook
-from reflexio.models.review import GetReviewQueueRequest, GetReviewQueueResponse, ReviewItem, Testimony
-from reflexio.models.status import PlaybookStatus
+from reflexio.models.review import GetReviewQueueRequest, GetReviewQueueResponse, ReviewItem, SupportingQuote
 from reflexio.ports.storage import LearningFilter, QueryVector, Store, Tx
 from reflexio.retrieval.filters import get_one
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
@@ -64,9 +63,9 @@ def _item(tx: Tx, model: str, playbook: Learning) -> ReviewItem:
     )
 
 
-def _quotes(rows: Iterable[Learning]) -> list[Testimony]:
+def _quotes(rows: Iterable[Learning]) -> list[SupportingQuote]:
     return [
-        Testimony(
+        SupportingQuote(
             user_playbook_id=row.id,
             user_id=row.user_id or None,
             trigger=row.trigger or None,

@@ -19,10 +19,9 @@ from reflexio.errors import ProviderError, ProviderUnavailable
 from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.worker import LearnerSetup
 from reflexio.models.config import Config
-from reflexio.models.learned import Gathered, Rule
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.extraction import ClusterToSummarise, PlaybookText
+from reflexio.models.learning import Kind, Learning, PlaybookStatus
 from reflexio.models.paging import Page
-from reflexio.models.status import PlaybookStatus
 from reflexio.ports.storage import Cluster, LearningFilter, LineageEvent, Member, QueryVector, Store, Tx
 from reflexio.ports.work import Json
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
@@ -34,7 +33,7 @@ MOST_KNOWN = 6
 MOST_WINDOWS = 1000
 PROPOSE_AGAIN = 2
 """A rejected playbook is proposed again when its cluster has grown by this factor."""
-RULE = TypeAdapter(Rule)
+RULE = TypeAdapter(PlaybookText)
 OPEN = (PlaybookStatus.APPROVED, PlaybookStatus.PENDING)
 
 
@@ -69,7 +68,7 @@ class ClusterSummary:
         question, is_rejected = await self.store.read(lambda tx: self._question(tx, shown, len(members), query))
         if is_rejected or len(question.members) < len(shown):
             return {**seen, "is_unasked": True}
-        answer = await self.setup.learner.generalise(question, self.config)
+        answer = await self.setup.learner.summarise(question, self.config)
         await record_spend(self.store, answer.spend, self.setup.clock, OPERATION)
         return {**seen, "rule": RULE.dump_python(answer.rule) if answer.rule else None}
 
@@ -79,7 +78,9 @@ class ClusterSummary:
     def _state(self, tx: Tx) -> Cluster:
         return tx.pools.cluster(self.agent_version, self.name, self.number)
 
-    def _question(self, tx: Tx, shown: Sequence[Member], count: int, query: QueryVector) -> tuple[Gathered, bool]:
+    def _question(
+        self, tx: Tx, shown: Sequence[Member], count: int, query: QueryVector
+    ) -> tuple[ClusterToSummarise, bool]:
         playbooks = self._playbooks(tx)
         before = next((row for row in playbooks if row.review in OPEN), None)
         rows = tx.learnings.many([member.id for member in shown])
@@ -91,7 +92,7 @@ class ClusterSummary:
         ).hits
         near = tx.learnings.many([hit.id for hit in hits if hit.id not in own])
         known = tuple(near[hit.id] for hit in hits if hit.id in near)[:MOST_KNOWN]
-        return Gathered(self.name, members, count, before, known), _is_rejected(playbooks, count)
+        return ClusterToSummarise(self.name, members, count, before, known), _is_rejected(playbooks, count)
 
     def _playbooks(self, tx: Tx) -> list[Learning]:
         """The current agent playbooks of this cluster, newest first."""
@@ -109,7 +110,7 @@ class ClusterSummary:
         is_stale = bool(set(answer.get("shown", ())) - {member.id for member in members})
         if answer.get("is_gone") or is_stale:
             shrunk = dataclasses.replace(self._state(tx), size=len(members), written="")
-            tx.pools.note(self.agent_version, self.name, shrunk)
+            tx.pools.put_clusters(self.agent_version, self.name, shrunk)
             return {"numbers": [], "is_stale": is_stale}
         now = self.setup.clock.now()
         rule = RULE.validate_python(answer["rule"]) if answer.get("rule") else None
@@ -126,7 +127,7 @@ class ClusterSummary:
             number = _update_evidence(tx, playbooks, evidence, now)
         written = {"playbook_id": number, "written": answer["fingerprint"]}
         clean = dataclasses.replace(self._state(tx), failed="", attempts=0, error="", size=len(members))
-        tx.pools.note(self.agent_version, self.name, dataclasses.replace(clean, **written))
+        tx.pools.put_clusters(self.agent_version, self.name, dataclasses.replace(clean, **written))
         return {"numbers": [number] if is_new else [], "is_stale": False}
 
     def fail(self, tx: Tx, error: ProviderError) -> None:
@@ -135,10 +136,16 @@ class ClusterSummary:
         seen = fingerprint(self._members(tx))
         attempts = (state.attempts if state.failed == seen else 0) + (not isinstance(error, ProviderUnavailable))
         failed = dataclasses.replace(state, failed=seen, attempts=attempts, error=str(error)[:1000])
-        tx.pools.note(self.agent_version, self.name, failed)
+        tx.pools.put_clusters(self.agent_version, self.name, failed)
 
     def _add(
-        self, tx: Tx, rule: Rule, playbooks: Sequence[Learning], rows: dict[int, Learning], evidence: Json, now: int
+        self,
+        tx: Tx,
+        rule: PlaybookText,
+        playbooks: Sequence[Learning],
+        rows: dict[int, Learning],
+        evidence: Json,
+        now: int,
     ) -> int:
         """Adds a pending playbook. It replaces pending ones now, and approved ones once it is approved."""
         pending = [row for row in playbooks if row.review is PlaybookStatus.PENDING]

@@ -5,8 +5,7 @@ from collections.abc import Set
 from typing import Any
 
 from reflexio.aggregation.service import aggregator_settings
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.status import Status
+from reflexio.models.learning import Kind, Learning, Status
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.storage import LearningFilter, LineageEvent, TurnScope, Tx
 from reflexio.retrieval.filters import all_pages
@@ -46,7 +45,7 @@ def _summarise_again(tx: Tx, row: Learning, now: int) -> None:
     """Schedules its cluster for another summary: the wording may be the user's own."""
     place = (row.agent_version, row.name)
     tx.pools.put(dataclasses.replace(tx.pools.get(*place), retry_at=now))
-    tx.pools.note(*place, dataclasses.replace(tx.pools.cluster(*place, row.cluster), written=""))
+    tx.pools.put_clusters(*place, dataclasses.replace(tx.pools.cluster(*place, row.cluster), written=""))
 
 
 def _without_user(row: Learning, playbooks: Set[int], turns: Set[int], now: int) -> Learning:

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from reflexio.client.sync import ReflexioClient
     from reflexio.models.playbook import AgentPlaybook
-    from reflexio.models.review import ReviewItem, ReviewResponse, Testimony
+    from reflexio.models.review import ReviewItem, ReviewResponse, SupportingQuote
 
 app = typer.Typer(help="Review agent playbooks: list, show, approve, reject, edit, undo.")
 
@@ -224,6 +224,6 @@ def _moment(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _quote(quote: "Testimony") -> str:
+def _quote(quote: "SupportingQuote") -> str:
     text = " ".join((quote.source_span or quote.content).split())
     return f"{quote.user_id or 'unknown user'}: {text}"

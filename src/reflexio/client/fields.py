@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from reflexio.models.interaction import GetInteractionsRequest
+from reflexio.models.learning import PlaybookStatus, ProfileTimeToLive, Status
 from reflexio.models.profile import GetUserProfilesRequest
 from reflexio.models.search import (
     SearchAgentPlaybooksRequest,
@@ -15,7 +16,6 @@ from reflexio.models.search import (
     SearchUserProfilesRequest,
     UnifiedSearchRequest,
 )
-from reflexio.models.status import PlaybookStatus, ProfileTimeToLive, Status
 
 
 class GetInteractionsFields(TypedDict, total=False):

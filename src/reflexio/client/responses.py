@@ -69,11 +69,11 @@ def failure(reply: HttpReply, url: str) -> errors.ReflexioError:
             location = reply.headers.get("location", "")
             return errors.ServerFailed(f"It points elsewhere, to {location!r}; call that address.", status=status)
         case 401 | 403:
-            return errors.NotAuthorised.told(reply.detail)
+            return errors.NotAuthorised.with_message(reply.detail)
         case 404:
             # Another server's page says less than the path.
             is_ours = reply.headers.get("content-type", "").startswith("application/problem+json")
-            return errors.NotFound.told(reply.detail if is_ours else "", what="route", id=urlsplit(url).path)
+            return errors.NotFound.with_message(reply.detail if is_ours else "", what="route", id=urlsplit(url).path)
         case 409:
             return errors.Conflict(reply.detail)
         case 413:
@@ -81,7 +81,7 @@ def failure(reply: HttpReply, url: str) -> errors.ReflexioError:
         case 400 | 415 | 422:
             return errors.InvalidRequest(reply.detail)
         case 429:
-            return errors.RateLimited.told(reply.detail, retry_after=retry_after(reply) or 1.0)
+            return errors.RateLimited.with_message(reply.detail, retry_after=retry_after(reply) or 1.0)
         case status:
             return errors.ServerFailed(reply.detail, status=status)
 

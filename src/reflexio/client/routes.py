@@ -9,18 +9,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from reflexio.client.cache import AGENT_PLAYBOOKS, LEARNINGS, PROFILES
-from reflexio.models.aggregation import RunPlaybookAggregationRequest, RunPlaybookAggregationResponse
 from reflexio.models.config import Config, SetConfigResponse, StorageStatsResponse, WhoamiResponse
-from reflexio.models.generation import (
-    ManualPlaybookGenerationRequest,
-    ManualPlaybookGenerationResponse,
-    ManualProfileGenerationRequest,
-    ManualProfileGenerationResponse,
-    RerunPlaybookGenerationRequest,
-    RerunPlaybookGenerationResponse,
-    RerunProfileGenerationRequest,
-    RerunProfileGenerationResponse,
-)
 from reflexio.models.interaction import (
     BulkDeleteResponse,
     ClearUserDataRequest,
@@ -41,7 +30,27 @@ from reflexio.models.interaction import (
     PublishRequest,
     PublishResponse,
 )
-from reflexio.models.operation import CancelOperationRequest, CancelOperationResponse, GetOperationStatusResponse
+from reflexio.models.operation import (
+    CancelOperationRequest,
+    CancelOperationResponse,
+    DowngradeProfilesRequest,
+    DowngradeProfilesResponse,
+    DowngradeUserPlaybooksRequest,
+    DowngradeUserPlaybooksResponse,
+    GetOperationStatusResponse,
+    ManualPlaybookGenerationRequest,
+    ManualPlaybookGenerationResponse,
+    ManualProfileGenerationRequest,
+    ManualProfileGenerationResponse,
+    RerunPlaybookGenerationRequest,
+    RerunPlaybookGenerationResponse,
+    RerunProfileGenerationRequest,
+    RerunProfileGenerationResponse,
+    UpgradeProfilesRequest,
+    UpgradeProfilesResponse,
+    UpgradeUserPlaybooksRequest,
+    UpgradeUserPlaybooksResponse,
+)
 from reflexio.models.optimisation import (
     CancelPlaybookOptimizationRequest,
     CancelPlaybookOptimizationResponse,
@@ -50,7 +59,6 @@ from reflexio.models.optimisation import (
     RunPlaybookOptimizationRequest,
     RunPlaybookOptimizationResponse,
 )
-from reflexio.models.outcome import RecordOutcomeRequest
 from reflexio.models.playbook import (
     AddAgentPlaybookRequest,
     AddUserPlaybookRequest,
@@ -62,6 +70,7 @@ from reflexio.models.playbook import (
     GetAgentPlaybooksResponse,
     GetUserPlaybooksRequest,
     GetUserPlaybooksResponse,
+    RecordOutcomeRequest,
     UpdateAgentPlaybookRequest,
     UpdatePlaybookStatusRequest,
     UpdateUserPlaybookRequest,
@@ -76,12 +85,15 @@ from reflexio.models.profile import (
     UpdateResponse,
     UpdateUserProfileRequest,
 )
-from reflexio.models.provenance import GetLearningProvenanceRequest, LearningProvenanceResponse
 from reflexio.models.review import (
+    GetLearningProvenanceRequest,
     GetReviewQueueRequest,
     GetReviewQueueResponse,
+    LearningProvenanceResponse,
     ReviewAgentPlaybooksRequest,
     ReviewResponse,
+    RunPlaybookAggregationRequest,
+    RunPlaybookAggregationResponse,
     UndoReviewRequest,
 )
 from reflexio.models.search import (
@@ -98,18 +110,7 @@ from reflexio.models.search import (
     UnifiedSearchRequest,
     UnifiedSearchResponse,
 )
-from reflexio.models.stall import MarkNotifiedResponse, StallStateResponse
-from reflexio.models.upgrade import (
-    DowngradeProfilesRequest,
-    DowngradeProfilesResponse,
-    DowngradeUserPlaybooksRequest,
-    DowngradeUserPlaybooksResponse,
-    UpgradeProfilesRequest,
-    UpgradeProfilesResponse,
-    UpgradeUserPlaybooksRequest,
-    UpgradeUserPlaybooksResponse,
-)
-from reflexio.models.usage import UsageResponse
+from reflexio.models.usage import MarkNotifiedResponse, StallStateResponse, UsageResponse
 
 A = TypeVar("A", bound=BaseModel)
 

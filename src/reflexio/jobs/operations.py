@@ -12,7 +12,7 @@ from typing import Any
 
 from reflexio.errors import Conflict, NotFound, ReflexioError, StorageUnavailable
 from reflexio.jobs.token_budget import USED_UP
-from reflexio.models.operation import ABANDONED, Operation, OperationStatus, OperationStatusInfo, Outcome
+from reflexio.models.operation import ABANDONED, Operation, OperationStatus, OperationStatusInfo, UserProgress
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, Tx
 from reflexio.ports.work import Json, Work
@@ -80,7 +80,7 @@ def record_user(
     `stats` are added to those of the operation, unless the user was recorded before with the same or a better end.
     """
     operation = _running(tx, operation_id)
-    before = tx.operations.note(operation_id, Outcome(user_id, error))
+    before = tx.operations.note(operation_id, UserProgress(user_id, error))
     failed = operation.failed_users + bool(error) - bool(before and before.error)
     processed = operation.processed_users + (not error) - bool(before and not before.error)
     is_new = before is None or (bool(before.error) and not error)
@@ -227,7 +227,7 @@ class OperationRun:
 
         def beat(tx: Tx) -> bool:
             if not self.is_within_budget(tx, now):
-                raise ReflexioError.told(USED_UP)
+                raise ReflexioError.with_message(USED_UP)
             operation = progress(tx, self.operation_id, now, current_user_id=current_user_id)
             return not operation.cancel_requested
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from reflexio.errors import ProviderError, ProviderRefused
 from reflexio.jobs.token_budget import record_spend
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store
 from reflexio.ports.work import Json, Steps

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 
 from reflexio.models.config import Config
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, Tx
 

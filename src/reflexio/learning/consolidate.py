@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
+from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.paging import Page
-from reflexio.models.shape import NEVER_EXPIRES
-from reflexio.models.status import Status
+from reflexio.models.wire import NEVER_EXPIRES
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import LearningFilter, LineageEvent, QueryVector, Store, Tx
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
@@ -38,7 +37,7 @@ class Origin:
 
 
 async def find_neighbours(
-    store: Store, embedder: Embedder, user_id: str, candidates: Sequence[Candidate], status: Status
+    store: Store, embedder: Embedder, user_id: str, candidates: Sequence[ExtractedLearning], status: Status
 ) -> list[Neighbourhood]:
     """The stored learnings of this user near each candidate, nearest first."""
     if not await store.read(lambda tx: _has_any(tx, user_id, candidates, status)):
@@ -64,14 +63,16 @@ async def find_neighbours(
     return neighbourhoods
 
 
-def _has_any(tx: Tx, user_id: str, candidates: Sequence[Candidate], status: Status) -> bool:
+def _has_any(tx: Tx, user_id: str, candidates: Sequence[ExtractedLearning], status: Status) -> bool:
     kinds = {candidate.kind for candidate in candidates}
     return any(
         tx.learnings.page(LearningFilter(kind, user_id=user_id, statuses=(status,)), Page(1)).rows for kind in kinds
     )
 
 
-def _find_near(tx: Tx, user_id: str, candidate: Candidate, vector: QueryVector, status: Status) -> list[Learning]:
+def _find_near(
+    tx: Tx, user_id: str, candidate: ExtractedLearning, vector: QueryVector, status: Status
+) -> list[Learning]:
     where = LearningFilter(candidate.kind, user_id=user_id, statuses=(status,))
     if candidate.forget and candidate.content == EVERYTHING:
         return list(tx.learnings.page(where, Page(MOST_FORGOTTEN)).rows)
@@ -80,15 +81,15 @@ def _find_near(tx: Tx, user_id: str, candidate: Candidate, vector: QueryVector, 
     return [rows[hit.id] for hit in hits if hit.id in rows]
 
 
-def without_duplicates(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def without_duplicates(candidates: Sequence[ExtractedLearning]) -> tuple[ExtractedLearning, ...]:
     """The first of each kind, type and content."""
-    first: dict[tuple[Kind, str, str], Candidate] = {}
+    first: dict[tuple[Kind, str, str], ExtractedLearning] = {}
     for candidate in candidates:
         first.setdefault((candidate.kind, " ".join(candidate.content.lower().split()), candidate.name), candidate)
     return tuple(first.values())
 
 
-def new_learning(candidate: Candidate, decision: Decision, origin: Origin, now: int) -> Learning:
+def new_learning(candidate: ExtractedLearning, decision: Decision, origin: Origin, now: int) -> Learning:
     """The row for a candidate."""
     content = decision.content or candidate.content
     seconds = candidate.time_to_live.seconds
@@ -120,7 +121,9 @@ def new_learning(candidate: Candidate, decision: Decision, origin: Origin, now: 
     )
 
 
-def apply_decisions(tx: Tx, decided: Sequence[tuple[Candidate, Decision]], origin: Origin, now: int) -> dict[str, int]:
+def apply_decisions(
+    tx: Tx, decided: Sequence[tuple[ExtractedLearning, Decision]], origin: Origin, now: int
+) -> dict[str, int]:
     """Applies all decisions of a window within its transaction; returns how many were added and updated."""
     counts = {"profiles_added": 0, "profiles_updated": 0, "playbooks_added": 0, "playbooks_updated": 0, "forgotten": 0}
     for candidate, decision in decided:

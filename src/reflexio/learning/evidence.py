@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from reflexio.models.learned import Candidate, Turn, Window
+from reflexio.models.extraction import ExtractedLearning, Turn, Window
 
 
-def grounded(window: Window, candidates: tuple[Candidate, ...]) -> tuple[tuple[Candidate, ...], int]:
+def grounded(window: Window, candidates: tuple[ExtractedLearning, ...]) -> tuple[tuple[ExtractedLearning, ...], int]:
     """The candidates with evidence in a new turn, without quotes that do not occur, and how many were dropped."""
     texts = {turn.id: _turn_text(turn) for turn in window.turns}
     new = {turn.id for turn in window.turns if turn.is_new}

@@ -6,9 +6,9 @@ from typing import Any
 
 from reflexio.errors import InvalidRequest
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.outcome import RecordOutcomeRequest
+from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.paging import MOST, Listing, page
+from reflexio.models.playbook import RecordOutcomeRequest
 from reflexio.models.profile import (
     AddResponse,
     DeleteUserProfileRequest,
@@ -16,7 +16,6 @@ from reflexio.models.profile import (
     UpdateResponse,
     UpdateUserProfileRequest,
 )
-from reflexio.models.status import Status
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import LABELS, get_one

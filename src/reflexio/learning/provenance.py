@@ -5,9 +5,9 @@ from dataclasses import asdict
 
 from reflexio.errors import NotFound
 from reflexio.models.interaction import Interaction
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.playbook import UserPlaybook
-from reflexio.models.provenance import (
+from reflexio.models.review import (
     GetLearningProvenanceRequest,
     LearningProvenanceResponse,
     LineageEntry,
@@ -15,7 +15,6 @@ from reflexio.models.provenance import (
     Replaced,
     SourceUserPlaybook,
 )
-from reflexio.models.status import Status
 from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import LABELS, all_pages, get_one
 

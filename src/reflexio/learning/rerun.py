@@ -21,11 +21,10 @@ from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import PlannedWindow, build_window, consecutive_windows, rerun_types
 from reflexio.learning.worker import CANDIDATES, DECISIONS, LearnerSetup, SetupFor, consolidate, extract
 from reflexio.models.config import Config
-from reflexio.models.generation import RerunPlaybookGenerationRequest, RerunProfileGenerationRequest
+from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.interaction import Interaction
-from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.status import Status
+from reflexio.models.learning import Kind, Learning, Status
+from reflexio.models.operation import RerunPlaybookGenerationRequest, RerunProfileGenerationRequest
 from reflexio.organisations.configuration import stored_config
 from reflexio.organisations.usage import is_within_budget
 from reflexio.ports.clock import Clock
@@ -54,7 +53,7 @@ class Draft:
     rows: tuple[Learning, ...] = ()
     created: int = 0
 
-    def apply(self, candidate: Candidate, decision: Decision, origin: Origin, now: int) -> "Draft":
+    def apply(self, candidate: ExtractedLearning, decision: Decision, origin: Origin, now: int) -> "Draft":
         targets = [row for row in self.rows if row.id in decision.targets]
         rest = tuple(row for row in self.rows if row.id not in decision.targets)
         match decision.action:
@@ -130,7 +129,7 @@ class UserRerun:
         types = rerun_types(self.config, here.source, self.kind)
         return await extract(window, types, self.store, self.setup, OPERATION)
 
-    async def _consolidate(self, candidates: Sequence[Candidate], draft: Draft) -> Json:
+    async def _consolidate(self, candidates: Sequence[ExtractedLearning], draft: Draft) -> Json:
         neighbourhoods = await _neighbours_in_draft(self.setup.embedder, candidates, draft.rows)
         return await consolidate(neighbourhoods, self.config, self.store, self.setup, OPERATION)
 
@@ -176,7 +175,7 @@ def _store_rows(tx: Tx, rows: Sequence[Learning], now: int) -> None:
 
 
 async def _neighbours_in_draft(
-    embedder: Embedder, candidates: Sequence[Candidate], rows: Sequence[Learning]
+    embedder: Embedder, candidates: Sequence[ExtractedLearning], rows: Sequence[Learning]
 ) -> list[Neighbourhood]:
     """The rows of the draft near each candidate, nearest first."""
     if not rows:

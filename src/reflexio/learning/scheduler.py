@@ -113,7 +113,7 @@ class LearningScheduler:
         if window is None or self._running[lane]:
             return 0
         if window is NOTHING_LEFT:
-            await store.write(lambda tx: tx.users.settle(waiting.user_id))
+            await store.write(lambda tx: tx.users.clear_unlearned(waiting.user_id))
             return 0
         self._running[lane] += 1
         task = window_task(waiting.org_id, waiting.user_id, window, attempt=waiting.attempts)

@@ -10,10 +10,9 @@ from reflexio.jobs.token_budget import USED_UP, allowed
 from reflexio.learning.scheduler import LearningScheduler, window_task
 from reflexio.learning.window import PlannedWindow, consecutive_windows, kinds, manual_types
 from reflexio.learning.worker import WindowTask
-from reflexio.models.generation import ManualPlaybookGenerationRequest, ManualProfileGenerationRequest
 from reflexio.models.interaction import MOST_INTERACTIONS, LearningStatusResponse, PublishResponse
 from reflexio.models.learning import Kind
-from reflexio.models.operation import Operation
+from reflexio.models.operation import ManualPlaybookGenerationRequest, ManualProfileGenerationRequest, Operation
 from reflexio.organisations.configuration import stored_config
 from reflexio.organisations.usage import is_within_budget
 from reflexio.ports.clock import Clock
@@ -53,7 +52,7 @@ def begin_generation(
     """
     users = tx.interactions.users(scope)
     if not users:
-        raise NotFound.told(NO_TURNS, what="interaction", id="")
+        raise NotFound.with_message(NO_TURNS, what="interaction", id="")
     if not is_within_budget(tx, now):
         raise Conflict(USED_UP)
     return operations.begin(tx, OPERATION_NAMES[kind], operation_id, params, now, total_users=len(users)), users

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from reflexio.errors import ProviderRefused
 from reflexio.jobs.retry import LONGEST_PROBE, backoff
 from reflexio.models.config import Config
-from reflexio.models.stall import LONGEST_MESSAGE, Stall, StallReason
+from reflexio.models.usage import LONGEST_MESSAGE, Stall, StallReason
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, Tx

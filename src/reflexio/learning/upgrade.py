@@ -6,9 +6,8 @@ A scope is a filter; every row that is read, moved or deleted passes it.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reflexio.models.learning import Kind
-from reflexio.models.status import Status
-from reflexio.models.upgrade import (
+from reflexio.models.learning import Kind, Status
+from reflexio.models.operation import (
     Downgrade,
     DowngradeProfilesRequest,
     DowngradeUserPlaybooksRequest,

@@ -9,8 +9,8 @@ from typing import Any
 
 from reflexio.jobs.retry import LONGEST_BACKOFF
 from reflexio.models.config import Config
+from reflexio.models.extraction import RecordedToolCall, Role, Turn, Window
 from reflexio.models.interaction import Interaction
-from reflexio.models.learned import Role, ToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.storage import Backlog, Unlearned, Waiting
 
@@ -118,7 +118,7 @@ def turn_of(interaction: Interaction, *, is_new: bool) -> Turn:
         role=ROLES.get(interaction.role.strip().lower(), "user"),
         content=interaction.content,
         expert_content=interaction.expert_content,
-        tools=tuple(ToolCall(tool.tool_name, tool.tool_data, tool.status) for tool in interaction.tools_used),
+        tools=tuple(RecordedToolCall(tool.tool_name, tool.tool_data, tool.status) for tool in interaction.tools_used),
         action=interaction.user_action_description if interaction.user_action != "none" else "",
         image=interaction.interacted_image_url,
         is_new=is_new,

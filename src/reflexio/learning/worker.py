@@ -18,10 +18,9 @@ from reflexio.learning.evidence import grounded
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import automatic_types, build_window, join_types, kinds, manual_types
 from reflexio.models.config import Config
+from reflexio.models.extraction import Decision, ExtractedLearning, Neighbourhood, Spend, Window
 from reflexio.models.interaction import Interaction
-from reflexio.models.learned import Candidate, Decision, Neighbourhood, Spend, Window
-from reflexio.models.learning import Kind
-from reflexio.models.status import Status
+from reflexio.models.learning import Kind, Status
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
 from reflexio.ports.embedding import Embedder
@@ -30,7 +29,7 @@ from reflexio.ports.storage import Database, LearnedWindow, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
 
 WORKFLOW = "learn"
-CANDIDATES = TypeAdapter(tuple[Candidate, ...])
+CANDIDATES = TypeAdapter(tuple[ExtractedLearning, ...])
 DECISIONS = TypeAdapter(tuple[Decision, ...])
 ADD = Decision("add")
 MOST_ATTEMPTS = 6
@@ -127,7 +126,7 @@ async def learn_window(
 
 async def _extract(task: WindowTask, store: Store, config: Config, setup: LearnerSetup) -> Json:
     def read(tx: Tx) -> tuple[list[Interaction], list[Interaction], bool]:
-        unlearned = tx.interactions.fresh(task.turns)
+        unlearned = tx.interactions.unlearned_among(task.turns)
         # After a crash, the windows of before and after it may share turns: the first window takes them.
         new = tx.interactions.many(task.turns if task.by_hand else sorted(unlearned))
         room = max(0, config.window_size - len(task.turns))
@@ -195,7 +194,7 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         if done := tx.windows.get(task.key):
             return done.counts
         # What was erased while a model read it stays erased.
-        present = tx.interactions.many(task.turns) if task.by_hand else tx.interactions.fresh(task.turns)
+        present = tx.interactions.many(task.turns) if task.by_hand else tx.interactions.unlearned_among(task.turns)
         grounded_still = [
             (candidate, decision)
             for candidate, decision in zip(candidates, decisions, strict=True)
@@ -205,7 +204,7 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         _mark_pools(tx, grounded_still, task, now)
         counts["ungrounded"] = int(decided.get("dropped", 0))
         tx.interactions.mark_learned(task.turns)
-        tx.users.settle(task.user_id)
+        tx.users.clear_unlearned(task.user_id)
         learned = ("learned", task.turns, counts, learner.name, learner.fingerprint)
         tx.windows.add(LearnedWindow(task.key, task.user_id, *learned, created_at=now))
         return counts
@@ -213,7 +212,7 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
     return dict(await store.write(keep))
 
 
-def _mark_pools(tx: Tx, decided: list[tuple[Candidate, Decision]], task: WindowTask, now: int) -> None:
+def _mark_pools(tx: Tx, decided: list[tuple[ExtractedLearning, Decision]], task: WindowTask, now: int) -> None:
     """Marks the pools of new user playbooks for aggregation, unless every publish they come from opted out."""
     kept = [candidate for candidate, decision in decided if decision.action in ("add", "merge", "replace")]
     names = Counter(candidate.name for candidate in kept if candidate.kind is Kind.USER_PLAYBOOK)
@@ -246,7 +245,7 @@ async def fail(task: WindowTask, store: Store, clock: Clock, error: Exception) -
             tx.users.postpone(task.user_id, now + backoff(attempts, longest), str(error))
             return
         tx.interactions.mark_learned(task.turns)
-        tx.users.settle(task.user_id)
+        tx.users.clear_unlearned(task.user_id)
         tx.windows.add(_failed_window(task, "set_aside", error, now))
 
     await store.write(postpone)

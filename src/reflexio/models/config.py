@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from reflexio.models import legacy
-from reflexio.models.shape import Name, NonEmpty, Source
+from reflexio.models.wire import Name, NonEmpty, Source
 
 MASK = "**********"
 DEFAULT_PLAYBOOK = "playbook"

@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from reflexio.models.paging import Cursor
-from reflexio.models.shape import (
-    Answered,
+from reflexio.models.wire import (
     Epoch,
     JsonObject,
     Moment,
     Name,
     NonEmpty,
+    RequestModel,
+    ResponseModel,
     RowId,
-    Sent,
     Source,
     Trimmed,
     Version,
@@ -39,7 +39,7 @@ class UserActionType(StrEnum):
     NONE = "none"
 
 
-class ToolUsed(Sent):
+class ToolUsed(RequestModel):
     """A tool call made during a turn, with its arguments and result as the agent saw them."""
 
     tool_name: NonEmpty
@@ -47,7 +47,7 @@ class ToolUsed(Sent):
     status: Annotated[str, StringConstraints(max_length=1000)] = ""
 
 
-class Citation(Sent):
+class Citation(RequestModel):
     """A learning that a turn gives as its reason."""
 
     kind: Literal["playbook", "profile", "user_playbook", "agent_playbook"]
@@ -56,7 +56,7 @@ class Citation(Sent):
     title: Annotated[str, StringConstraints(max_length=10_000)] = ""
 
 
-class RetrievedLearning(Sent):
+class RetrievedLearning(RequestModel):
     """A learning that was in the prompt of a turn."""
 
     kind: Literal["profile", "user_playbook", "agent_playbook"]
@@ -95,7 +95,7 @@ def _now() -> int:
     return int(time.time())
 
 
-class InteractionData(Sent):
+class InteractionData(RequestModel):
     """One turn as the caller publishes it. Empty turns are left out and counted in `warnings`."""
 
     created_at: Epoch = Field(default_factory=_now)
@@ -127,7 +127,7 @@ class InteractionData(Sent):
         return not any((*said, *shown, *done)) and self.user_action is UserActionType.NONE
 
 
-class PublishRequest(Sent):
+class PublishRequest(RequestModel):
     """Turns of one user in one session."""
 
     request_id: Name | None = None
@@ -158,7 +158,7 @@ class PublishRequest(Sent):
         return self
 
 
-class PublishResponse(Answered):
+class PublishResponse(ResponseModel):
     """The result of a publish."""
 
     success: bool = True
@@ -177,7 +177,7 @@ class PublishResponse(Answered):
     learning_reason: str | None = None
 
 
-class Interaction(Answered):
+class Interaction(ResponseModel):
     """One stored turn."""
 
     interaction_id: int = 0
@@ -196,7 +196,7 @@ class Interaction(Answered):
     retrieved_learnings: list[RetrievedLearning] = Field(default_factory=list)
 
 
-class Request(Answered):
+class Request(ResponseModel):
     """One stored request."""
 
     request_id: str
@@ -213,7 +213,7 @@ class Request(Answered):
     retrieval_experiment_arm: str | None = None
 
 
-class GetInteractionsRequest(Sent):
+class GetInteractionsRequest(RequestModel):
     """Selects turns of a user."""
 
     user_id: Name
@@ -223,7 +223,7 @@ class GetInteractionsRequest(Sent):
     cursor: Cursor | None = None
 
 
-class GetInteractionsResponse(Answered):
+class GetInteractionsResponse(ResponseModel):
     """A page of turns."""
 
     success: bool = True
@@ -232,7 +232,7 @@ class GetInteractionsResponse(Answered):
     next_cursor: str | None = None
 
 
-class GetRequestsRequest(Sent):
+class GetRequestsRequest(RequestModel):
     """Selects requests."""
 
     user_id: Trimmed | None = None
@@ -246,21 +246,21 @@ class GetRequestsRequest(Sent):
     cursor: Cursor | None = None
 
 
-class RequestData(Answered):
+class RequestData(ResponseModel):
     """A request with its turns, oldest first."""
 
     request: Request
     interactions: list[Interaction] = []
 
 
-class Session(Answered):
+class Session(ResponseModel):
     """The requests of one session on this page."""
 
     session_id: str
     requests: list[RequestData] = []
 
 
-class GetRequestsResponse(Answered):
+class GetRequestsResponse(ResponseModel):
     """A page of requests."""
 
     success: bool = True
@@ -270,14 +270,14 @@ class GetRequestsResponse(Answered):
     next_cursor: str | None = None
 
 
-class FinalizeSessionRequest(Sent):
+class FinalizeSessionRequest(RequestModel):
     """Names a session that is over."""
 
     user_id: Name
     session_id: Name
 
 
-class FinalizeSessionResponse(Answered):
+class FinalizeSessionResponse(ResponseModel):
     """Whether the session exists."""
 
     success: bool = True
@@ -285,46 +285,46 @@ class FinalizeSessionResponse(Answered):
     message: str = ""
 
 
-class LearningStatusResponse(Answered):
+class LearningStatusResponse(ResponseModel):
     """How far learning is, and why it is not further."""
 
     status: Literal["pending", "processing", "done", "failed", "not_tracked"]
     reason: str | None = None
 
 
-class DeleteInteractionRequest(Sent):
+class DeleteInteractionRequest(RequestModel):
     """Names a turn."""
 
     user_id: Name
     interaction_id: RowId
 
 
-class DeleteRequestRequest(Sent):
+class DeleteRequestRequest(RequestModel):
     """Names a request."""
 
     request_id: Name
 
 
-class DeleteSessionRequest(Sent):
+class DeleteSessionRequest(RequestModel):
     """Names a session."""
 
     session_id: Name
 
 
-class DeleteRequestsByIdsRequest(Sent):
+class DeleteRequestsByIdsRequest(RequestModel):
     """Selects requests."""
 
     request_ids: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 
 
-class DeleteResponse(Answered):
+class DeleteResponse(ResponseModel):
     """Confirms a deletion."""
 
     success: bool = True
     message: str = ""
 
 
-class DeleteSessionResponse(Answered):
+class DeleteSessionResponse(ResponseModel):
     """The number of deleted rows."""
 
     success: bool = True
@@ -332,7 +332,7 @@ class DeleteSessionResponse(Answered):
     deleted_requests_count: int = 0
 
 
-class BulkDeleteResponse(Answered):
+class BulkDeleteResponse(ResponseModel):
     """The number of deleted rows."""
 
     success: bool = True
@@ -340,14 +340,14 @@ class BulkDeleteResponse(Answered):
     message: str = ""
 
 
-class ClearUserDataRequest(Sent):
+class ClearUserDataRequest(RequestModel):
     """Names a user, and whether agent playbooks that too few others support are withdrawn."""
 
     user_id: Name
     withdraw_unsupported: bool = False
 
 
-class ClearUserDataResponse(Answered):
+class ClearUserDataResponse(ResponseModel):
     """The number of deleted rows of each kind."""
 
     success: bool = True

@@ -1,13 +1,13 @@
-"""Operations: the progress and end of long work, and requests to cancel it."""
+"""Operations on the wire: progress and cancellation of long work, reruns, manual runs, upgrades and downgrades."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from reflexio.models.shape import Answered, Name, Sent
+from reflexio.models.wire import Moment, Name, NonEmpty, RequestModel, ResponseModel, Source, Version
 
 ABANDONED_AFTER = 300
 """Seconds without a heartbeat after which the process of an operation counts as dead."""
@@ -61,21 +61,21 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UserProgress:
     """A user whose part of an operation is done, or failed with an error."""
 
     user_id: str
     error: str = ""
 
 
-class FailedUser(Answered):
+class FailedUser(ResponseModel):
     """A user whose part of the work failed, and why."""
 
     user_id: str
     error: str
 
 
-class OperationStatusInfo(Answered):
+class OperationStatusInfo(ResponseModel):
     """The progress of an operation."""
 
     service_name: str
@@ -98,7 +98,7 @@ class OperationStatusInfo(Answered):
         return self.status is not OperationStatus.IN_PROGRESS
 
     @classmethod
-    def of(cls, operation: Operation, outcomes: Sequence[Outcome] = ()) -> "OperationStatusInfo":
+    def of(cls, operation: Operation, outcomes: Sequence[UserProgress] = ()) -> "OperationStatusInfo":
         return cls(
             service_name=operation.service_name,
             status=operation.status,
@@ -124,7 +124,7 @@ def _percentage(operation: Operation) -> float:
     return min(100.0, round(100.0 * through / operation.total_users, 1)) if operation.total_users else 0.0
 
 
-class GetOperationStatusResponse(Answered):
+class GetOperationStatusResponse(ResponseModel):
     """The newest operation of a service, if there is one."""
 
     success: bool = True
@@ -132,15 +132,176 @@ class GetOperationStatusResponse(Answered):
     msg: str | None = None
 
 
-class CancelOperationRequest(Sent):
+class CancelOperationRequest(RequestModel):
     """Names the operation to cancel."""
 
     service_name: Name | None = None
 
 
-class CancelOperationResponse(Answered):
+class CancelOperationResponse(ResponseModel):
     """The operations that were asked to stop."""
 
     success: bool = True
     cancelled_services: list[str] = []
     msg: str | None = None
+
+
+DEFAULT_VERSION = "agent-v0"
+Unused = Annotated[list[str], Field(max_length=1000)]
+
+
+class RerunProfileGenerationRequest(RequestModel):
+    """Selects turns from which profiles are learned again. All conditions apply."""
+
+    user_id: Name | None = None
+    start_time: Moment | None = None
+    end_time: Moment | None = None
+    source: Source | None = None
+    extractor_names: Unused | None = None
+
+
+class RerunPlaybookGenerationRequest(RequestModel):
+    """Selects turns from which user playbooks are learned again. All conditions apply."""
+
+    agent_version: Version = DEFAULT_VERSION
+    start_time: Moment | None = None
+    end_time: Moment | None = None
+    source: Source | None = None
+    playbook_name: str | None = None
+
+
+class ManualProfileGenerationRequest(RequestModel):
+    """Selects users whose last turns are learned now, for profiles."""
+
+    user_id: Name | None = None
+    source: Source | None = None
+    extractor_names: Unused | None = None
+
+
+class ManualPlaybookGenerationRequest(RequestModel):
+    """Selects turns that are learned now, for user playbooks."""
+
+    agent_version: Version = DEFAULT_VERSION
+    source: Source | None = None
+    playbook_name: str | None = None
+
+
+class RerunProfileGenerationResponse(ResponseModel):
+    """Whether the rerun began, and the id of its operation."""
+
+    success: bool = True
+    msg: str | None = None
+    profiles_generated: int | None = None
+    operation_id: str = ""
+
+
+class RerunPlaybookGenerationResponse(ResponseModel):
+    """Whether the rerun began, and the id of its operation."""
+
+    success: bool = True
+    msg: str | None = None
+    playbooks_generated: int | None = None
+    operation_id: str = ""
+
+
+class ManualProfileGenerationResponse(ResponseModel):
+    """The result of the run."""
+
+    success: bool = True
+    msg: str | None = None
+    profiles_generated: int | None = None
+
+
+class ManualPlaybookGenerationResponse(ResponseModel):
+    """The result of the run."""
+
+    success: bool = True
+    msg: str | None = None
+    playbooks_generated: int | None = None
+
+
+ProfileIds = Annotated[list[NonEmpty], Field(max_length=10_000)]
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """How many rows became current, were archived, and were deleted."""
+
+    promoted: int = 0
+    archived: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True)
+class Downgrade:
+    """How many rows became current again, and how many were archived instead."""
+
+    restored: int = 0
+    demoted: int = 0
+
+
+class _ProfileScope(RequestModel):
+    user_id: Name | None = None
+    profile_ids: ProfileIds | None = None
+    only_affected_users: bool = False
+
+
+class _PlaybookScope(RequestModel):
+    agent_version: Version | None = None
+    playbook_name: Name | None = None
+
+
+class UpgradeProfilesRequest(_ProfileScope):
+    """Selects pending profiles that become current. All conditions apply."""
+
+
+class DowngradeProfilesRequest(_ProfileScope):
+    """Selects archived profiles that become current again. All conditions apply."""
+
+
+class UpgradeUserPlaybooksRequest(_PlaybookScope):
+    """Selects pending user playbooks that become current. All conditions apply."""
+
+    archive_current: bool = True
+
+
+class DowngradeUserPlaybooksRequest(_PlaybookScope):
+    """Selects archived user playbooks that become current again. All conditions apply."""
+
+
+class UpgradeProfilesResponse(ResponseModel):
+    """The number of profiles that changed status."""
+
+    success: bool = True
+    profiles_archived: int = 0
+    profiles_promoted: int = 0
+    profiles_deleted: int = 0
+    message: str = ""
+
+
+class UpgradeUserPlaybooksResponse(ResponseModel):
+    """The number of user playbooks that changed status."""
+
+    success: bool = True
+    user_playbooks_deleted: int = 0
+    user_playbooks_archived: int = 0
+    user_playbooks_promoted: int = 0
+    message: str = ""
+
+
+class DowngradeProfilesResponse(ResponseModel):
+    """The number of profiles that changed status."""
+
+    success: bool = True
+    profiles_demoted: int = 0
+    profiles_restored: int = 0
+    message: str = ""
+
+
+class DowngradeUserPlaybooksResponse(ResponseModel):
+    """The number of user playbooks that changed status."""
+
+    success: bool = True
+    user_playbooks_demoted: int = 0
+    user_playbooks_restored: int = 0
+    message: str = ""

@@ -1,11 +1,124 @@
-"""Playbook optimisation on the wire: a job, its candidates, how each did, and the decision."""
+"""Optimisation: jobs and candidates on the wire, and the scenarios, rollouts and verdicts inside."""
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from reflexio.models.rollout import Verdict
-from reflexio.models.shape import Answered, RowId, Sent
+from reflexio.models.wire import RequestModel, ResponseModel, RowId
+
+Side = Literal["user", "assistant", "system"]
+Place = Literal["first", "second", "tie"]
+Verdict = Literal["candidate", "incumbent", "tie", "aborted"]
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """One message of a conversation as an assistant gets it."""
+
+    role: Side
+    content: str
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """The playbook that an assistant gets for a rollout. Two rollouts differ only in its content."""
+
+    id: int
+    content: str
+    trigger: str = ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A source window to replay: the earlier turns, then the turns that the assistant answers again.
+
+    `turns` are the numbers of the lines of the script; `lesson` is what the user taught in it.
+    """
+
+    key: str
+    user_id: str
+    user_playbook_id: int
+    cited: tuple[int, ...]
+    history: tuple[ChatMessage, ...]
+    script: tuple[ChatMessage, ...]
+    turns: tuple[int, ...] = ()
+    lesson: str = ""
+
+    @property
+    def questions(self) -> int:
+        """How often the assistant is called."""
+        return sum(each.role == "user" for each in self.script)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The assistant's answers, one for each user turn of the script. With an error, the rollout stopped there."""
+
+    answers: tuple[str, ...] = ()
+    error: str = ""
+
+    def played(self, scene: Scenario) -> tuple[ChatMessage, ...]:
+        """The script with the answers inserted."""
+        answers = iter(self.answers)
+        played: list[ChatMessage] = []
+        for line in scene.script:
+            played.append(line)
+            if line.role == "user" and (answer := next(answers, None)) is not None:
+                played.append(ChatMessage("assistant", answer))
+        return tuple(played)
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Feedback for the next wording."""
+
+    failure_modes: tuple[str, ...] = ()
+    regressions: tuple[str, ...] = ()
+    winning_behaviors: tuple[str, ...] = ()
+    missing_instructions: tuple[str, ...] = ()
+    recommended_mutations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A judge's answer about two anonymous replays. Higher scores favour the second."""
+
+    verdict: Place
+    score: float
+    likert: int
+    rationale: str = ""
+    better_in_first: tuple[str, ...] = ()
+    better_in_second: tuple[str, ...] = ()
+    worse_in_first: tuple[str, ...] = ()
+    worse_in_second: tuple[str, ...] = ()
+    wrong_in_both: tuple[str, ...] = ()
+    missing_instructions: tuple[str, ...] = ()
+    recommended_mutations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on candidate and incumbent, independent of the order in which they were shown."""
+
+    verdict: Verdict
+    score: float
+    likert: int
+    rationale: str = ""
+    feedback: Feedback = field(default_factory=Feedback)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate in one scenario: both rollouts and the verdict. An aborted trial has the reason."""
+
+    content: str
+    scene: Scenario
+    incumbent: Rollout
+    candidate: Rollout
+    judgement: Judgement
+    error: str = ""
+
 
 TargetKind = Literal["agent_playbook", "user_playbook"]
 JobStatus = Literal["pending", "running", "completed", "skipped", "failed"]
@@ -13,7 +126,7 @@ StartedBy = Literal["hand", "aggregation", "schedule"]
 UNFINISHED: tuple[JobStatus, ...] = ("pending", "running")
 
 
-class OptimizationEstimate(Answered):
+class OptimizationEstimate(ResponseModel):
     """The highest possible cost of a run. Failed assistant calls and unreadable answers are retried."""
 
     train_windows: int = 0
@@ -25,7 +138,7 @@ class OptimizationEstimate(Answered):
     assistant_retries_per_call: int = 0
 
 
-class PlaybookOptimizationJob(Answered):
+class PlaybookOptimizationJob(ResponseModel):
     """One search for better wording, and its result."""
 
     job_id: int = 0
@@ -66,7 +179,7 @@ class PlaybookOptimizationJob(Answered):
         return self.changed(status=status, decision_reason=reason, completed_at=now, updated_at=now, **values)
 
 
-class PlaybookOptimizationCandidate(Answered):
+class PlaybookOptimizationCandidate(ResponseModel):
     """A candidate wording. The first one of a job is the incumbent."""
 
     candidate_id: int = 0
@@ -79,14 +192,14 @@ class PlaybookOptimizationCandidate(Answered):
     created_at: int = 0
 
 
-class RolloutMessage(Answered):
+class RolloutMessage(ResponseModel):
     """A message of a rollout. Deleted words of a user are missing."""
 
     role: Literal["user", "assistant", "system"]
     content: str
 
 
-class OptimizationFeedback(Answered):
+class OptimizationFeedback(ResponseModel):
     """Feedback of the judge for the next wording."""
 
     failure_modes: list[str] = []
@@ -96,7 +209,7 @@ class OptimizationFeedback(Answered):
     recommended_mutations: list[str] = []
 
 
-class PlaybookOptimizationEvaluation(Answered):
+class PlaybookOptimizationEvaluation(ResponseModel):
     """A candidate and the incumbent in the same source window, and the judge's verdict."""
 
     evaluation_id: int = 0
@@ -119,7 +232,7 @@ class PlaybookOptimizationEvaluation(Answered):
     created_at: int = 0
 
 
-class PlaybookOptimizationEvent(Answered):
+class PlaybookOptimizationEvent(ResponseModel):
     """An event of the search."""
 
     event_id: int = 0
@@ -129,7 +242,7 @@ class PlaybookOptimizationEvent(Answered):
     created_at: int = 0
 
 
-class RunPlaybookOptimizationRequest(Sent):
+class RunPlaybookOptimizationRequest(RequestModel):
     """Names the playbook. `dry_run` only estimates the cost."""
 
     agent_playbook_id: RowId | None = None
@@ -152,7 +265,7 @@ class RunPlaybookOptimizationRequest(Sent):
         return self.agent_playbook_id or self.user_playbook_id or 0
 
 
-class RunPlaybookOptimizationResponse(Answered):
+class RunPlaybookOptimizationResponse(ResponseModel):
     """The job that began, or the reason that there is nothing to do; after a dry run only the estimate."""
 
     success: bool = True
@@ -163,7 +276,7 @@ class RunPlaybookOptimizationResponse(Answered):
     estimate: OptimizationEstimate | None = None
 
 
-class GetPlaybookOptimizationsResponse(Answered):
+class GetPlaybookOptimizationsResponse(ResponseModel):
     """Jobs, newest first."""
 
     success: bool = True
@@ -172,7 +285,7 @@ class GetPlaybookOptimizationsResponse(Answered):
     next_cursor: str | None = None
 
 
-class GetPlaybookOptimizationResponse(Answered):
+class GetPlaybookOptimizationResponse(ResponseModel):
     """One job with all its candidates."""
 
     success: bool = True
@@ -182,13 +295,13 @@ class GetPlaybookOptimizationResponse(Answered):
     events: list[PlaybookOptimizationEvent] = []
 
 
-class CancelPlaybookOptimizationRequest(Sent):
+class CancelPlaybookOptimizationRequest(RequestModel):
     """Names a job."""
 
     job_id: RowId
 
 
-class CancelPlaybookOptimizationResponse(Answered):
+class CancelPlaybookOptimizationResponse(ResponseModel):
     """Whether a running job was cancelled."""
 
     success: bool = True

@@ -1,18 +1,36 @@
-"""Playbooks on the wire: of one user, and of an agent."""
+"""Playbooks on the wire: of one user and of an agent, with their outcomes."""
 
 import json
 import time
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, WithJsonSchema, field_validator
 
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.outcome import Outcomes
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status, WireStatus
 from reflexio.models.paging import Cursor
 from reflexio.models.profile import MOST_ADDED, Needle, Tags, Text, TurnIds
-from reflexio.models.shape import Answered, Epoch, JsonObject, Moment, Name, RowId, Sent, Source, Version
-from reflexio.models.status import PlaybookStatus, Status, WireStatus
+from reflexio.models.wire import Epoch, JsonObject, Moment, Name, RequestModel, ResponseModel, RowId, Source, Version
+
+Outcome: TypeAlias = Literal["helped", "hurt", "repeated"]
+Ids = Annotated[list[RowId], Field(max_length=1000)]
+
+
+class Outcomes(ResponseModel):
+    """How often it helped, hurt, and was learned once more."""
+
+    helped: int = 0
+    hurt: int = 0
+    repeated: int = 0
+
+
+class RecordOutcomeRequest(RequestModel):
+    """An outcome of playbooks."""
+
+    outcome: Outcome
+    user_playbook_ids: Ids = []
+    agent_playbook_ids: Ids = []
+
 
 USER_DETAILS = ("blocking_issue", "source_interaction_ids", "source_span", "notes", "reader_angle", "metadata")
 AGENT_DETAILS = ("blocking_issue", "playbook_metadata", "source_windows", "support", "replaces")
@@ -36,21 +54,21 @@ class BlockingIssueKind(StrEnum):
     POLICY_RESTRICTION = "policy_restriction"
 
 
-class BlockingIssue(Sent):
+class BlockingIssue(RequestModel):
     """What prevented the task."""
 
     kind: BlockingIssueKind
     details: Text
 
 
-class SourceWindow(Sent):
+class SourceWindow(RequestModel):
     """The turns that one user playbook was learned from."""
 
     user_playbook_id: RowId
     source_interaction_ids: TurnIds = []
 
 
-class NewUserPlaybook(Sent):
+class NewUserPlaybook(RequestModel):
     """A user playbook as a caller adds it."""
 
     user_playbook_id: Stored = 0
@@ -95,7 +113,7 @@ class NewUserPlaybook(Sent):
         )
 
 
-class UserPlaybook(Answered):
+class UserPlaybook(ResponseModel):
     """What one user taught: when it applies, what to do, and why."""
 
     user_playbook_id: int = 0
@@ -140,7 +158,7 @@ class UserPlaybook(Answered):
         )
 
 
-class NewAgentPlaybook(Sent):
+class NewAgentPlaybook(RequestModel):
     """An agent playbook as a caller adds it."""
 
     agent_playbook_id: Stored = 0
@@ -187,7 +205,7 @@ class NewAgentPlaybook(Sent):
         )
 
 
-class AgentPlaybook(Answered):
+class AgentPlaybook(ResponseModel):
     """What many users taught. It reaches prompts once a person has approved it."""
 
     agent_playbook_id: int = 0
@@ -240,7 +258,7 @@ def _issue(stored: dict[str, Any] | None) -> BlockingIssue | None:
     return BlockingIssue.model_validate(stored) if stored else None
 
 
-class _PlaybookQuestion(Sent):
+class _PlaybookQuestion(RequestModel):
     limit: Annotated[int, Field(gt=0)] | None = 100
     query: Needle | None = None
     playbook_name: str | None = None
@@ -260,7 +278,7 @@ class GetUserPlaybooksRequest(_PlaybookQuestion):
     user_id: str | None = None
 
 
-class GetUserPlaybooksResponse(Answered):
+class GetUserPlaybooksResponse(ResponseModel):
     """A page of user playbooks."""
 
     success: bool = True
@@ -277,7 +295,7 @@ class GetAgentPlaybooksRequest(_PlaybookQuestion):
     session_id: str | None = None
 
 
-class GetAgentPlaybooksResponse(Answered):
+class GetAgentPlaybooksResponse(ResponseModel):
     """A page of agent playbooks."""
 
     success: bool = True
@@ -286,19 +304,19 @@ class GetAgentPlaybooksResponse(Answered):
     next_cursor: str | None = None
 
 
-class AddUserPlaybookRequest(Sent):
+class AddUserPlaybookRequest(RequestModel):
     """User playbooks to add."""
 
     user_playbooks: Annotated[list[NewUserPlaybook], Field(min_length=1, max_length=MOST_ADDED)]
 
 
-class AddAgentPlaybookRequest(Sent):
+class AddAgentPlaybookRequest(RequestModel):
     """Agent playbooks to add."""
 
     agent_playbooks: Annotated[list[NewAgentPlaybook], Field(min_length=1, max_length=MOST_ADDED)]
 
 
-class UpdateUserPlaybookRequest(Sent):
+class UpdateUserPlaybookRequest(RequestModel):
     """Names a user playbook, and its new values."""
 
     user_playbook_id: RowId
@@ -308,7 +326,7 @@ class UpdateUserPlaybookRequest(Sent):
     rationale: Text | None = None
 
 
-class UpdateAgentPlaybookRequest(Sent):
+class UpdateAgentPlaybookRequest(RequestModel):
     """Names an agent playbook, its new values, and the reviewer."""
 
     agent_playbook_id: RowId
@@ -321,7 +339,7 @@ class UpdateAgentPlaybookRequest(Sent):
     reason: Text = ""
 
 
-class UpdatePlaybookStatusRequest(Sent):
+class UpdatePlaybookStatusRequest(RequestModel):
     """The decision of a person about an agent playbook."""
 
     agent_playbook_id: RowId
@@ -330,25 +348,25 @@ class UpdatePlaybookStatusRequest(Sent):
     reason: Text = ""
 
 
-class DeleteUserPlaybookRequest(Sent):
+class DeleteUserPlaybookRequest(RequestModel):
     """Names a user playbook."""
 
     user_playbook_id: RowId
 
 
-class DeleteUserPlaybooksByIdsRequest(Sent):
+class DeleteUserPlaybooksByIdsRequest(RequestModel):
     """Names user playbooks."""
 
     user_playbook_ids: Annotated[list[RowId], Field(min_length=1, max_length=10_000)]
 
 
-class DeleteAgentPlaybookRequest(Sent):
+class DeleteAgentPlaybookRequest(RequestModel):
     """Names an agent playbook."""
 
     agent_playbook_id: RowId
 
 
-class DeleteAgentPlaybooksByIdsRequest(Sent):
+class DeleteAgentPlaybooksByIdsRequest(RequestModel):
     """Names agent playbooks."""
 
     agent_playbook_ids: Annotated[list[RowId], Field(min_length=1, max_length=10_000)]

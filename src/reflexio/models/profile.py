@@ -6,10 +6,19 @@ from uuid import uuid4
 
 from pydantic import Field, StringConstraints
 
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Status, WireStatus
 from reflexio.models.paging import Cursor
-from reflexio.models.shape import NEVER_EXPIRES, Answered, Epoch, JsonObject, Moment, Name, NonEmpty, Sent, Source
-from reflexio.models.status import ProfileTimeToLive, Status, WireStatus
+from reflexio.models.wire import (
+    NEVER_EXPIRES,
+    Epoch,
+    JsonObject,
+    Moment,
+    Name,
+    NonEmpty,
+    RequestModel,
+    ResponseModel,
+    Source,
+)
 
 MOST_ADDED = 1000
 Text = Annotated[str, StringConstraints(max_length=100_000)]
@@ -20,7 +29,7 @@ Needle = Annotated[str, StringConstraints(max_length=1000)]
 DETAILS = ("custom_features", "extractor_names", "source_span", "source_interaction_ids", "notes", "reader_angle")
 
 
-class NewUserProfile(Sent):
+class NewUserProfile(RequestModel):
     """A profile as a caller adds it; only user and content are required."""
 
     profile_id: Name | None = None
@@ -68,7 +77,7 @@ class NewUserProfile(Sent):
         )
 
 
-class UserProfile(Answered):
+class UserProfile(ResponseModel):
     """A stored fact about a user."""
 
     profile_id: str
@@ -108,7 +117,7 @@ class UserProfile(Answered):
         )
 
 
-class GetUserProfilesRequest(Sent):
+class GetUserProfilesRequest(RequestModel):
     """Selects profiles of a user."""
 
     user_id: Name
@@ -124,7 +133,7 @@ class GetUserProfilesRequest(Sent):
     cursor: Cursor | None = None
 
 
-class GetProfilesResponse(Answered):
+class GetProfilesResponse(ResponseModel):
     """A page of profiles."""
 
     success: bool = True
@@ -139,13 +148,13 @@ class GetProfilesResponse(Answered):
         return self.model_copy(update={"user_profiles": alive})
 
 
-class AddUserProfileRequest(Sent):
+class AddUserProfileRequest(RequestModel):
     """Profiles to add."""
 
     user_profiles: Annotated[list[NewUserProfile], Field(min_length=1, max_length=MOST_ADDED)]
 
 
-class AddResponse(Answered):
+class AddResponse(ResponseModel):
     """The number of added rows, and their ids."""
 
     success: bool = True
@@ -154,7 +163,7 @@ class AddResponse(Answered):
     ids: list[str] = []
 
 
-class UpdateUserProfileRequest(Sent):
+class UpdateUserProfileRequest(RequestModel):
     """Names a profile, and its new values."""
 
     user_id: Name
@@ -163,14 +172,14 @@ class UpdateUserProfileRequest(Sent):
     custom_features: JsonObject | None = None
 
 
-class UpdateResponse(Answered):
+class UpdateResponse(ResponseModel):
     """Confirms a change."""
 
     success: bool = True
     msg: str | None = None
 
 
-class DeleteUserProfileRequest(Sent):
+class DeleteUserProfileRequest(RequestModel):
     """Names a profile, or a text to find in profiles."""
 
     user_id: Name
@@ -178,13 +187,13 @@ class DeleteUserProfileRequest(Sent):
     search_query: Needle = ""
 
 
-class DeleteProfilesByIdsRequest(Sent):
+class DeleteProfilesByIdsRequest(RequestModel):
     """Names profiles."""
 
     profile_ids: Annotated[list[NonEmpty], Field(min_length=1, max_length=10_000)]
 
 
-class ProfileStatisticsResponse(Answered):
+class ProfileStatisticsResponse(ResponseModel):
     """The number of profiles by status."""
 
     success: bool = True

@@ -1,22 +1,140 @@
-"""Review on the wire: playbooks that wait for a decision, with support and disagreement."""
+"""Provenance, aggregation and review on the wire."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
+from reflexio.models.config import DEFAULT_PLAYBOOK
+from reflexio.models.interaction import Interaction
+from reflexio.models.learning import Kind, PlaybookStatus, Status
+from reflexio.models.operation import DEFAULT_VERSION, Operation, OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Cursor
-from reflexio.models.playbook import AgentPlaybook
+from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.profile import Text
-from reflexio.models.provenance import LineageEntry
-from reflexio.models.shape import Answered, RowId, Sent
-from reflexio.models.status import PlaybookStatus
+from reflexio.models.wire import RequestModel, ResponseModel, RowId, Version
+
+ProvenanceStatus = Literal["exact", "best_effort", "unavailable"]
+LearningId = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)]
+
+
+class GetLearningProvenanceRequest(RequestModel):
+    """Names a learning."""
+
+    kind: Kind
+    id: LearningId
+
+
+class LineageEntry(ResponseModel):
+    """An event in the lineage of a learning."""
+
+    op: str
+    at: int
+    actor: str = ""
+    reason: str = ""
+    from_status: str = ""
+    to_status: str = ""
+
+
+class Replaced(ResponseModel):
+    """A learning that it replaced."""
+
+    id: str
+    content: str
+    status: Status
+    modified_at: int
+
+
+class SourceUserPlaybook(ResponseModel):
+    """A source of an agent playbook, with its turns."""
+
+    user_playbook: UserPlaybook
+    interactions: list[Interaction] = []
+    source_interaction_ids: list[int] = []
+
+
+class LearningProvenanceResponse(ResponseModel):
+    """The provenance of a learning."""
+
+    success: bool = True
+    target_kind: Kind
+    target_id: str
+    provenance_status: ProvenanceStatus = "unavailable"
+    trigger_request_id: str | None = None
+    interactions: list[Interaction] = []
+    source_user_playbooks: list[SourceUserPlaybook] = []
+    source_span: str | None = None
+    learner: str | None = None
+    fingerprint: str | None = None
+    replaced: list[Replaced] = []
+    events: list[LineageEntry] = []
+    msg: str | None = None
+
+
+class RunPlaybookAggregationRequest(RequestModel):
+    """Selects the user playbooks to aggregate: one agent version, one type or all."""
+
+    # Built at once: FastAPI reads this body, and ignores pydantic's warning about its alias only at import.
+    model_config = ConfigDict(defer_build=False)
+
+    agent_version: Version = DEFAULT_VERSION
+    playbook_name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=255)] | None = None
+
+    def type_among(self, names: list[str]) -> str | None:
+        """The type that is meant; None means all. Earlier clients always send the default name."""
+        asked = self.playbook_name or None
+        return None if asked == DEFAULT_PLAYBOOK and asked not in names else asked
+
+
+class RunPlaybookAggregationResponse(ResponseModel):
+    """The result, or the state so far."""
+
+    success: bool = True
+    message: str = ""
+    operation_id: str = ""
+    is_complete: bool = False
+    user_playbooks_processed: int = 0
+    clusters_found: int = 0
+    playbooks_generated: int = 0
+    clusters_failed: int = 0
+
+    @classmethod
+    def of(cls, operation: Operation | OperationStatusInfo, operation_id: str) -> "RunPlaybookAggregationResponse":
+        stats = operation.stats
+        error = operation.error if isinstance(operation, Operation) else operation.error_message
+        made = cls(
+            success=operation.status in (OperationStatus.IN_PROGRESS, OperationStatus.COMPLETED),
+            operation_id=operation_id,
+            is_complete=operation.status is OperationStatus.COMPLETED,
+            user_playbooks_processed=stats.get("user_playbooks_processed", 0),
+            clusters_found=stats.get("clusters_found", 0),
+            playbooks_generated=stats.get("total_generated", 0),
+            clusters_failed=operation.failed_users,
+        )
+        return made.model_copy(update={"message": made._told(operation.status, error or "")})
+
+    def _told(self, status: OperationStatus, error: str) -> str:
+        counts = (
+            f"Processed {self.user_playbooks_processed} user playbooks, found {self.clusters_found} clusters, "
+            f"generated {self.playbooks_generated} agent playbooks"
+        )
+        failed = f"; {self.clusters_failed} clusters failed and are tried again" if self.clusters_failed else ""
+        match status:
+            case OperationStatus.COMPLETED:
+                return counts + failed
+            case OperationStatus.IN_PROGRESS:
+                return f"{counts} so far; follow it by its operation_id{failed}"
+            case OperationStatus.CANCELLED:
+                return f"Cancelled. {counts}{failed}"
+            case OperationStatus.FAILED:
+                return f"Failed: {error} {counts}{failed}"
+
 
 MOST_DECIDED = 1000
 Reviewer = Annotated[str, StringConstraints(max_length=255)]
 Ids = Annotated[list[RowId], Field(min_length=1, max_length=MOST_DECIDED)]
 
 
-class GetReviewQueueRequest(Sent):
+class GetReviewQueueRequest(RequestModel):
     """Selects playbooks to review: pending ones, or one by its id."""
 
     limit: Annotated[int, Field(gt=0, le=100)] = 20
@@ -26,7 +144,7 @@ class GetReviewQueueRequest(Sent):
     cursor: Cursor | None = None
 
 
-class Testimony(Answered):
+class SupportingQuote(ResponseModel):
     """A user playbook, with the words it was learned from."""
 
     user_playbook_id: int
@@ -36,7 +154,7 @@ class Testimony(Answered):
     source_span: str | None = None
 
 
-class ReviewItem(Answered):
+class ReviewItem(ResponseModel):
     """A playbook with its support and the disagreement about it.
 
     `difference` holds the lines that change, with + and -, where it would replace another one.
@@ -45,14 +163,14 @@ class ReviewItem(Answered):
     agent_playbook: AgentPlaybook
     support: int = 0
     evidence_count: int = 0
-    evidence: list[Testimony] = []
-    disagreement: list[Testimony] = []
+    evidence: list[SupportingQuote] = []
+    disagreement: list[SupportingQuote] = []
     replaces: list[AgentPlaybook] = []
     difference: str = ""
     history: list[LineageEntry] = []
 
 
-class GetReviewQueueResponse(Answered):
+class GetReviewQueueResponse(ResponseModel):
     """A page of the queue, newest first."""
 
     success: bool = True
@@ -62,7 +180,7 @@ class GetReviewQueueResponse(Answered):
     next_cursor: str | None = None
 
 
-class ReviewAgentPlaybooksRequest(Sent):
+class ReviewAgentPlaybooksRequest(RequestModel):
     """One decision about several playbooks."""
 
     agent_playbook_ids: Ids
@@ -71,7 +189,7 @@ class ReviewAgentPlaybooksRequest(Sent):
     reason: Text = ""
 
 
-class UndoReviewRequest(Sent):
+class UndoReviewRequest(RequestModel):
     """Playbooks whose last decision is undone."""
 
     agent_playbook_ids: Ids
@@ -79,7 +197,7 @@ class UndoReviewRequest(Sent):
     reason: Text = ""
 
 
-class ReviewResponse(Answered):
+class ReviewResponse(ResponseModel):
     """The result, and which other playbooks were retired or restored."""
 
     success: bool = True

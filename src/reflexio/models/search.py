@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from reflexio.models.interaction import Interaction
+from reflexio.models.learning import PlaybookStatus, WireStatus
 from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.profile import UserProfile
-from reflexio.models.shape import Answered, Moment, Name, RowId, Sent, Source
-from reflexio.models.status import PlaybookStatus, WireStatus
+from reflexio.models.wire import Moment, Name, RequestModel, ResponseModel, RowId, Source
 
 MOST_HITS = 100
 Query = Annotated[str, StringConstraints(max_length=1_000_000)]
@@ -26,7 +26,7 @@ class SearchMode(StrEnum):
     HYBRID = "hybrid"
 
 
-class Explanation(Answered):
+class Explanation(ResponseModel):
     """Why a hit has its rank. `kind` is `profile`, `user_playbook`, `agent_playbook` or `interaction`."""
 
     id: str
@@ -38,7 +38,7 @@ class Explanation(Answered):
     why: str = ""
 
 
-class _Search(Sent):
+class _Search(RequestModel):
     query: Query | None = None
     start_time: Moment | None = None
     end_time: Moment | None = None
@@ -99,14 +99,14 @@ class SearchAgentPlaybooksRequest(_Search):
     session_id: str | None = None
 
 
-class ConversationTurn(Sent):
+class ConversationTurn(RequestModel):
     """A turn before the query."""
 
     role: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     content: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class UnifiedSearchRequest(Sent):
+class UnifiedSearchRequest(RequestModel):
     """A search of all kinds of learnings at once."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
@@ -129,7 +129,7 @@ class UnifiedSearchRequest(Sent):
     explain: bool = False
 
 
-class _Found(Answered):
+class _Found(ResponseModel):
     success: bool = True
     msg: str | None = None
     degraded: bool = False
@@ -169,7 +169,7 @@ class UnifiedSearchResponse(_Found):
     agent_playbooks: list[AgentPlaybook] = []
 
 
-class ContextRequest(Sent):
+class ContextRequest(RequestModel):
     """The message that the next prompt answers, and the room for the context."""
 
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
@@ -179,14 +179,14 @@ class ContextRequest(Sent):
     include_pending: bool = False
 
 
-class ContextItem(Answered):
+class ContextItem(ResponseModel):
     """A learning inside a context."""
 
     kind: Literal["profile", "user_playbook", "agent_playbook"]
     id: str
 
 
-class ContextResponse(Answered):
+class ContextResponse(ResponseModel):
     """The text for the prompt, and the learnings in it."""
 
     success: bool = True

@@ -1,9 +1,53 @@
-"""Usage on the wire: model calls and tokens by day, operation and model."""
+"""Usage and stalls on the wire: what learning costs, and why it waits."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
 
-from reflexio.models.learned import Spend
-from reflexio.models.shape import Answered
+from reflexio.models.extraction import Spend
+from reflexio.models.wire import ResponseModel
+
+StallReason = Literal["billing_error", "auth_error"]
+LONGEST_MESSAGE = 1000
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Why learning waits, since when, and whether a person was notified."""
+
+    reason: StallReason
+    message: str
+    since: int
+    notified: bool = False
+
+
+class StallStateResponse(ResponseModel):
+    """Whether learning waits for the provider, and why."""
+
+    stalled: bool = False
+    reason: StallReason | None = None
+    stalled_at: datetime | None = None
+    reset_estimate: datetime | None = None
+    notified_in_cc: bool = False
+    error_message: str | None = None
+
+    @classmethod
+    def of(cls, stall: Stall | None) -> "StallStateResponse":
+        if stall is None:
+            return cls()
+        return cls(
+            stalled=True,
+            reason=stall.reason,
+            stalled_at=datetime.fromtimestamp(stall.since, UTC),
+            notified_in_cc=stall.notified,
+            error_message=stall.message,
+        )
+
+
+class MarkNotifiedResponse(ResponseModel):
+    """Whether a person has been notified of a stall."""
+
+    notified_in_cc: bool
 
 
 @dataclass(frozen=True)
@@ -15,7 +59,7 @@ class Spent:
     spend: Spend
 
 
-class UsageEntry(Answered):
+class UsageEntry(ResponseModel):
     """Calls and tokens of one day, operation and model."""
 
     day: str
@@ -38,7 +82,7 @@ class UsageEntry(Answered):
         )
 
 
-class UsageResponse(Answered):
+class UsageResponse(ResponseModel):
     """The usage, and whether today's budget is used up."""
 
     success: bool = True

@@ -12,9 +12,8 @@ from statistics import fmean
 
 from reflexio.aggregation.review import retire
 from reflexio.models.config import PlaybookOptimizerConfig
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.rollout import Trial
-from reflexio.models.status import PlaybookStatus, Status
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
+from reflexio.models.optimisation import Trial
 from reflexio.ports.storage import LearningFilter, LineageEvent, Tx
 
 ACTOR = "optimiser"

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from reflexio.errors import AssistantFailed
 from reflexio.models.config import PlaybookOptimizerConfig
-from reflexio.models.optimisation import OptimizationEstimate
-from reflexio.models.rollout import Guidance, Scene, Trial
+from reflexio.models.optimisation import Guidance, OptimizationEstimate, Scenario, Trial
 from reflexio.optimisation.records import SearchLog
 from reflexio.optimisation.trial import DurableCritic, TrialRunner, gather_all
 from reflexio.optimisation.windows import WindowSplit
-from reflexio.ports.critic import RewordRequest
+from reflexio.ports.learner import RewordRequest
 
 if TYPE_CHECKING:
     from gepa.core.adapter import EvaluationBatch
@@ -40,7 +39,9 @@ MERGE_OVERLAP = 5
 # What a search can cost
 
 
-def estimate(config: PlaybookOptimizerConfig, windows: WindowSplit, scenarios: Sequence[Scene]) -> OptimizationEstimate:
+def estimate(
+    config: PlaybookOptimizerConfig, windows: WindowSplit, scenarios: Sequence[Scenario]
+) -> OptimizationEstimate:
     """The most that a run can cost, before it begins."""
     batch, held_out = minibatch_size(config, len(windows.train)), len(windows.validation)
     trials = most_trials(config, batch, held_out)
@@ -141,8 +142,8 @@ class GepaSearch:
 
     runner: TrialRunner
     critic: DurableCritic
-    train: tuple[Scene, ...]
-    validation: tuple[Scene, ...]
+    train: tuple[Scenario, ...]
+    validation: tuple[Scenario, ...]
     config: PlaybookOptimizerConfig
     seed: int
     log: SearchLog
@@ -180,7 +181,7 @@ class GepaSearch:
             seed=self.seed,
         )
 
-    async def evaluate(self, content: str, scenarios: Sequence[Scene], *, played: bool) -> list[Trial]:
+    async def evaluate(self, content: str, scenarios: Sequence[Scenario], *, played: bool) -> list[Trial]:
         before = set(self.runner.trials)
         trials = await gather_all(self.runner.run(content, scenario, played=played) for scenario in scenarios)
         self.log.candidate(content)
@@ -226,13 +227,13 @@ class WindowLoader:
     both be 0, and one would get the score of the other.
     """
 
-    def __init__(self, scenarios: Sequence[Scene]) -> None:
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
         self._scenarios = {scenario.key: scenario for scenario in scenarios}
 
     def all_ids(self) -> Sequence[str]:
         return list(self._scenarios)
 
-    def fetch(self, ids: Sequence[str]) -> list[Scene]:
+    def fetch(self, ids: Sequence[str]) -> list[Scenario]:
         return [self._scenarios[key] for key in ids]
 
     def __len__(self) -> int:
@@ -245,7 +246,7 @@ class _GepaAdapter:
     call: WorkflowCaller
 
     def evaluate(
-        self, batch: list[Scene], candidate: dict[str, str], capture_traces: bool = False
+        self, batch: list[Scenario], candidate: dict[str, str], capture_traces: bool = False
     ) -> "EvaluationBatch[Trial, Trial]":
         from gepa.core.adapter import EvaluationBatch
 

@@ -6,7 +6,7 @@ The judge sees every pair in both orders, so that the position of a rollout does
 import math
 from collections.abc import Mapping
 
-from reflexio.models.rollout import Comparison, Feedback, Judgement, Place, Verdict
+from reflexio.models.optimisation import Comparison, Feedback, Judgement, Place, Verdict
 
 EVEN = Judgement("tie", 0.5, 3)
 SAME = Judgement("tie", 0.5, 3, "Both replays are the same.")

@@ -18,12 +18,13 @@ from reflexio.models.optimisation import (
     PlaybookOptimizationEvent,
     PlaybookOptimizationJob,
     RolloutMessage,
+    Side,
+    Trial,
 )
-from reflexio.models.rollout import Side, Trial
 from reflexio.optimisation.trial import OptimisationBudget, TrialRunner
 from reflexio.optimisation.windows import chat_message
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import Evaluated, Store, Tx, Wording
+from reflexio.ports.storage import Store, StoredCandidate, StoredEvaluation, Tx
 from reflexio.ports.work import Json
 
 OMITTED = {
@@ -52,17 +53,17 @@ class SearchLog:
     budget: OptimisationBudget
     runner: TrialRunner
     held_out: frozenset[str]
-    candidates: dict[str, Wording] = field(default_factory=dict)
+    candidates: dict[str, StoredCandidate] = field(default_factory=dict)
     metric_calls: int = 0
     _events: list[PlaybookOptimizationEvent] = field(default_factory=list)
     _event_count: int = 0
     _writing: "asyncio.Task[None] | None" = None
 
-    def candidate(self, content: str, parents: Sequence[str] = ()) -> Wording:
+    def candidate(self, content: str, parents: Sequence[str] = ()) -> StoredCandidate:
         """The candidate with this wording, numbered in order of appearance; 0 is the incumbent."""
         if content not in self.candidates:
             places = tuple(self.candidates[parent].place for parent in parents if parent in self.candidates)
-            self.candidates[content] = Wording(len(self.candidates), content, places)
+            self.candidates[content] = StoredCandidate(len(self.candidates), content, places)
         return self.candidates[content]
 
     def add_event(self, kind: str, event: Mapping[str, Any]) -> None:
@@ -100,7 +101,7 @@ class SearchLog:
     def progress(self) -> Json:
         return {"metric_calls": self.metric_calls, **self.runner.counts()}
 
-    def scored_candidates(self, winner: str, now: int) -> Iterator[Wording]:
+    def scored_candidates(self, winner: str, now: int) -> Iterator[StoredCandidate]:
         """The candidates that were tried in held-out windows, with their mean score."""
         scores: dict[str, list[float]] = {}
         for trial in self.runner.candidate_trials:
@@ -110,7 +111,7 @@ class SearchLog:
             if content in scores:
                 yield replace(candidate, score=fmean(scores[content]), is_winner=content == winner, created_at=now)
 
-    def _evaluation(self, trial: Trial, now: int) -> Evaluated:
+    def _evaluation(self, trial: Trial, now: int) -> StoredEvaluation:
         scenario = trial.scene
         document = {
             "user_playbook_id": scenario.user_playbook_id,
@@ -123,7 +124,7 @@ class SearchLog:
             "candidate": list(trial.candidate.answers),
         }
         place = self.candidates[trial.content].place
-        return Evaluated(place, scenario.key, scenario.user_id, document, created_at=now)
+        return StoredEvaluation(place, scenario.key, scenario.user_id, document, created_at=now)
 
 
 def _to_json(value: Any) -> Any:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from reflexio.errors import AssistantFailed
-from reflexio.models.rollout import Guidance, Message, Rollout, Scene
+from reflexio.models.optimisation import ChatMessage, Guidance, Rollout, Scenario
 from reflexio.optimisation.windows import digest
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.work import Json, Steps
@@ -22,13 +22,13 @@ class RolloutPlayer:
     calls: int = 0
     _rollouts: dict[tuple[str, str], "asyncio.Future[Rollout]"] = field(default_factory=dict)
 
-    async def rollout(self, scenario: Scene, guidance: Guidance) -> Rollout:
+    async def rollout(self, scenario: Scenario, guidance: Guidance) -> Rollout:
         key = (guidance.content, scenario.key)
         if key not in self._rollouts:
             self._rollouts[key] = asyncio.ensure_future(self._play(scenario, guidance))
         return await self._rollouts[key]
 
-    async def _play(self, scenario: Scene, guidance: Guidance) -> Rollout:
+    async def _play(self, scenario: Scenario, guidance: Guidance) -> Rollout:
         """The assistant answers every user turn of the script and sees all turns before it. A failure ends it."""
         messages = list(scenario.history)
         answers: list[str] = []
@@ -49,5 +49,5 @@ class RolloutPlayer:
             if "error" in answer:
                 return Rollout(tuple(answers), str(answer["error"]))
             answers.append(str(answer["content"]))
-            messages.append(Message("assistant", answers[-1]))
+            messages.append(ChatMessage("assistant", answers[-1]))
         return Rollout(tuple(answers))

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from reflexio.errors import ReflexioError
 from reflexio.jobs.token_budget import allowed
 from reflexio.models.config import Config, PlaybookOptimizerConfig
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus
 from reflexio.models.optimisation import PlaybookOptimizationJob, StartedBy, TargetKind
-from reflexio.models.status import PlaybookStatus
 from reflexio.optimisation.adopt import is_optimised
 from reflexio.optimisation.service import CANCELLED, SWITCHES, OptimisationBackends, OptimisationService, fingerprint
 from reflexio.organisations.configuration import stored_config

@@ -34,7 +34,7 @@ from reflexio.optimisation.windows import WindowSplit, build_scenarios, explain_
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock
-from reflexio.ports.critic import Critic
+from reflexio.ports.learner import Critic
 from reflexio.ports.storage import LearningFilter, Store, Tx
 from reflexio.ports.work import Work
 from reflexio.retrieval.filters import get_one

@@ -13,15 +13,22 @@ from pydantic import TypeAdapter
 
 from reflexio.errors import Conflict, ProviderError, ProviderRefused, ProviderUnavailable
 from reflexio.jobs.token_budget import left, record, tokens
-from reflexio.models.learned import Spend
-from reflexio.models.optimisation import PlaybookOptimizationJob
-from reflexio.models.rollout import Comparison, Guidance, Judgement, Rollout, Scene, Trial
+from reflexio.models.extraction import Spend
+from reflexio.models.optimisation import (
+    Comparison,
+    Guidance,
+    Judgement,
+    PlaybookOptimizationJob,
+    Rollout,
+    Scenario,
+    Trial,
+)
 from reflexio.optimisation.judge import EVEN, SAME, aborted, combine_verdicts
 from reflexio.optimisation.rollout import RolloutPlayer
 from reflexio.optimisation.windows import digest
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
-from reflexio.ports.critic import Critic, RewordRequest
+from reflexio.ports.learner import Critic, RewordRequest
 from reflexio.ports.storage import Store, Tx
 from reflexio.ports.work import Json, Steps
 
@@ -92,7 +99,7 @@ class DurableCritic:
     judge_calls: int = 0
     reflection_calls: int = 0
 
-    async def compare(self, step: str, scenario: Scene, trigger: str, first: Rollout, second: Rollout) -> Json:
+    async def compare(self, step: str, scenario: Scenario, trigger: str, first: Rollout, second: Rollout) -> Json:
         """A comparison as JSON, or under `error` the reason why there is none."""
 
         async def ask() -> tuple[Json, Spend]:
@@ -165,7 +172,7 @@ class TrialRunner:
             "reflection_calls": self.critic.reflection_calls,
         }
 
-    async def run(self, content: str, scenario: Scene, *, played: bool) -> Trial:
+    async def run(self, content: str, scenario: Scenario, *, played: bool) -> Trial:
         """Tries a wording. The incumbent against itself is a tie, and is only played when `played` asks for it."""
         if content == self.incumbent.content and not played:
             return Trial(content, scenario, NOT_PLAYED, NOT_PLAYED, EVEN)
@@ -174,7 +181,7 @@ class TrialRunner:
                 self.trials[content, scenario.key] = await self._compare(content, scenario)
         return self.trials[content, scenario.key]
 
-    async def _compare(self, content: str, scenario: Scene) -> Trial:
+    async def _compare(self, content: str, scenario: Scenario) -> Trial:
         incumbent = await self.player.rollout(scenario, self.incumbent)
         if incumbent.error:
             candidate, judgement = NOT_PLAYED, aborted(f"With the incumbent: {incumbent.error}")
@@ -187,7 +194,7 @@ class TrialRunner:
         error = judgement.rationale if judgement.verdict == "aborted" else ""
         return Trial(content, scenario, incumbent, candidate, judgement, error)
 
-    async def _judge(self, scenario: Scene, incumbent: Rollout, candidate: Rollout) -> Judgement:
+    async def _judge(self, scenario: Scenario, incumbent: Rollout, candidate: Rollout) -> Judgement:
         if candidate.error:
             return aborted(candidate.error)
         if candidate == incumbent:
@@ -198,7 +205,7 @@ class TrialRunner:
             self._judgements[key] = asyncio.ensure_future(self._ask_judge(key, scenario, incumbent, candidate))
         return await self._judgements[key]
 
-    async def _ask_judge(self, key: str, scenario: Scene, incumbent: Rollout, candidate: Rollout) -> Judgement:
+    async def _ask_judge(self, key: str, scenario: Scenario, incumbent: Rollout, candidate: Rollout) -> Judgement:
         trigger = self.incumbent.trigger
         comparisons = await gather_all(
             [

@@ -12,7 +12,7 @@ from reflexio.learning.window import ROLES
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning
-from reflexio.models.rollout import Message, Scene
+from reflexio.models.optimisation import ChatMessage, Scenario
 from reflexio.ports.storage import Tx
 from reflexio.ports.work import Json
 
@@ -151,7 +151,9 @@ def explain_shortage(windows: WindowSplit, config: PlaybookOptimizerConfig) -> s
     )
 
 
-def build_scenario(window: ReplayWindow, turns: Mapping[int, Interaction], lesson: str, max_turns: int) -> Scene | None:
+def build_scenario(
+    window: ReplayWindow, turns: Mapping[int, Interaction], lesson: str, max_turns: int
+) -> Scenario | None:
     """How a window is replayed; None when some of its turns were deleted.
 
     The assistant answers at most `max_turns` user turns, from the one before the first turn that the lesson cites.
@@ -165,7 +167,7 @@ def build_scenario(window: ReplayWindow, turns: Mapping[int, Interaction], lesso
     first = max(0, min((cited[0] if cited else 0) - 1, len(user_places) - max_turns))
     live = user_places[first : first + max_turns]
     script = [line for line in lines[live[0] : live[-1] + 1] if line[1].role != "assistant"]
-    return Scene(
+    return Scenario(
         window.key,
         window.user_id,
         window.user_playbook_id,
@@ -177,7 +179,7 @@ def build_scenario(window: ReplayWindow, turns: Mapping[int, Interaction], lesso
     )
 
 
-def build_scenarios(tx: Tx, windows: Sequence[ReplayWindow], target: Learning, max_turns: int) -> list[Scene]:
+def build_scenarios(tx: Tx, windows: Sequence[ReplayWindow], target: Learning, max_turns: int) -> list[Scenario]:
     """The scenarios of all windows that still exist. The lesson is the content of the source playbook."""
     rows = tx.learnings.many([window.user_playbook_id for window in windows])
     turns = tx.interactions.many(sorted({turn for window in windows for turn in window.turns}))
@@ -190,8 +192,8 @@ def build_scenarios(tx: Tx, windows: Sequence[ReplayWindow], target: Learning, m
     return scenarios
 
 
-def chat_message(turn: Interaction) -> Message:
+def chat_message(turn: Interaction) -> ChatMessage:
     """A turn as the assistant sees it; an action without text is described."""
     side = ROLES.get(turn.role.strip().lower(), "user")
     content = turn.content.strip() or turn.user_action_description.strip()
-    return Message("assistant" if side == "agent" else side, content)
+    return ChatMessage("assistant" if side == "agent" else side, content)

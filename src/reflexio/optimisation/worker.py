@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from reflexio.errors import InvalidRequest, ProviderRefused, ReflexioError
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.learning import Kind, Learning
-from reflexio.models.optimisation import JobStatus
-from reflexio.models.rollout import Guidance, Scene, Trial
+from reflexio.models.optimisation import Guidance, JobStatus, Scenario, Trial
 from reflexio.optimisation.adopt import CHANGED, AdoptionDecision, adopt, decide
 from reflexio.optimisation.gepa import GepaSearch
 from reflexio.optimisation.records import SearchLog, get_job
@@ -44,7 +43,7 @@ class PreparedRun:
     seed: int
     settings: PlaybookOptimizerConfig
     windows: WindowSplit
-    scenarios: dict[str, Scene]
+    scenarios: dict[str, Scenario]
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class _WorkflowRun:
         finally:
             await assistant.aclose()
         if trials and all(trial.error for trial in trials):
-            raise ReflexioError.told(f"No trial succeeded. {trials[-1].error}")
+            raise ReflexioError.with_message(f"No trial succeeded. {trials[-1].error}")
         decision = decide(trials, prepared.windows.held_out, prepared.settings)
         await self.steps("finish", lambda: self._finish(prepared, log, decision))
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from reflexio.errors import InvalidRequest, NotFound
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import Database, Key
+from reflexio.ports.storage import Database, StoredApiKey
 
 DEFAULT_ORG = "default"
 
 
 @dataclass(frozen=True)
 class NewKey:
-    key: Key
+    key: StoredApiKey
     token: str
 
 

@@ -40,7 +40,7 @@ async def storage_stats(store: Store, clock: Clock, user_id: str) -> StorageStat
     now = clock.now()
 
     def read(tx: Tx) -> StorageStatsResponse:
-        counts = tx.learnings.tally(user_id, now)
+        counts = tx.learnings.count_learnings(user_id, now)
         return StorageStatsResponse(
             profile_count=counts.profiles,
             playbook_count=counts.playbooks,

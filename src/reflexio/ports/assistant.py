@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from reflexio.models.rollout import Guidance, Message
+from reflexio.models.optimisation import ChatMessage, Guidance
 
 
 class Assistant(Protocol):
     """Answers the last message of a conversation, following one playbook."""
 
-    async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+    async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
         """Raises AssistantFailed when all permitted tries gave no readable answer."""
         ...
 

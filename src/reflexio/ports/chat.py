@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 
 A = TypeVar("A", bound=BaseModel)
 

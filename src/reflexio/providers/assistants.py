@@ -21,7 +21,7 @@ import httpx
 from reflexio.errors import AssistantFailed, InvalidRequest
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.interaction import METADATA_HOSTS
-from reflexio.models.rollout import Guidance, Message
+from reflexio.models.optimisation import ChatMessage, Guidance
 from reflexio.ports.assistant import Assistant
 
 MAX_REPLY_BYTES = 1024 * 1024
@@ -114,7 +114,7 @@ def _check_script(text: str, scripts: Path | None) -> Path:
     return path
 
 
-def payload(messages: Sequence[Message], guidance: Guidance) -> bytes:
+def payload(messages: Sequence[ChatMessage], guidance: Guidance) -> bytes:
     """The request: the conversation, and the playbook to follow."""
     playbook = {"id": guidance.id, "content": guidance.content, "trigger": guidance.trigger}
     conversation = [{"role": message.role, "content": message.content} for message in messages]
@@ -154,7 +154,7 @@ class WebhookAssistant:
         self._headers = {"Content-Type": "application/json", "Host": self._url.netloc.decode(), **authorization}
         self._client: httpx.AsyncClient | None = None
 
-    async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+    async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
         body = payload(messages, guidance)
         return _content(await self._retry.run(lambda: self._post(body)))
 
@@ -237,7 +237,7 @@ class ScriptAssistant:
         self._command = [str(path.absolute()), *args]
         self._retry = retry or RetryPolicy()
 
-    async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+    async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
         body = payload(messages, guidance)
         return _content(await self._retry.run(lambda: self._run(body)))
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from reflexio.errors import ProviderError, UnreadableAnswer
-from reflexio.models.learned import Spend
-from reflexio.models.rollout import Guidance, Message
+from reflexio.models.extraction import Spend
+from reflexio.models.optimisation import ChatMessage, Guidance
 from reflexio.ports.chat import A, Messages, Reply, estimate
 
 ModelAnswer = BaseModel | dict[str, Any] | str
@@ -116,11 +116,11 @@ class ScriptedAssistant:
     `asked` holds the conversations and playbooks.
     """
 
-    def __init__(self, reply: Callable[[Sequence[Message], Guidance], AssistantAnswer]) -> None:
-        self.asked: list[tuple[tuple[Message, ...], Guidance]] = []
+    def __init__(self, reply: Callable[[Sequence[ChatMessage], Guidance], AssistantAnswer]) -> None:
+        self.asked: list[tuple[tuple[ChatMessage, ...], Guidance]] = []
         self._reply = reply
 
-    async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+    async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
         self.asked.append((tuple(messages), guidance))
         answer = self._reply(messages, guidance)
         if isinstance(answer, Exception):

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from reflexio.errors import NotFound
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.paging import Page
 from reflexio.models.playbook import GetAgentPlaybooksRequest, GetUserPlaybooksRequest
 from reflexio.models.profile import GetUserProfilesRequest
 from reflexio.models.search import SearchAgentPlaybooksRequest, SearchUserPlaybooksRequest, SearchUserProfilesRequest
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, TimeRange, Tx
 
 CURRENT = (Status.CURRENT,)

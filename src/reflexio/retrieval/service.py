@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reflexio.models.interaction import Interaction
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus
 from reflexio.models.paging import Page
 from reflexio.models.search import (
     ContextItem,
@@ -20,7 +20,6 @@ from reflexio.models.search import (
     SearchMode,
     UnifiedSearchRequest,
 )
-from reflexio.models.status import PlaybookStatus
 from reflexio.ports.storage import LearningFilter, QueryVector, Store, TurnFilter, Tx
 from reflexio.retrieval import context
 from reflexio.retrieval.calibration import Calibration

@@ -16,8 +16,8 @@ import reflexio
 from reflexio.app import Reflexio, build
 from reflexio.errors import InvalidRequest
 from reflexio.models.config import Setting
-from reflexio.models.shape import Answered, Sent
-from reflexio.models.shape import build as build_model
+from reflexio.models.wire import RequestModel, ResponseModel
+from reflexio.models.wire import build as build_model
 from reflexio.server import problems
 from reflexio.server.authentication import Authenticator
 from reflexio.server.direct import direct_handlers
@@ -106,7 +106,7 @@ class ServerApp(FastAPI):
 async def _build_models() -> None:
     """Builds all models in a thread, so that later requests need not. Until then a request builds what it needs."""
     await asyncio.sleep(MODEL_BUILD_DELAY)
-    for model in (Sent, Answered, Setting):
+    for model in (RequestModel, ResponseModel, Setting):
         await asyncio.to_thread(build_model, model)
 
 

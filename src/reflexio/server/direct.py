@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from reflexio.models.shape import is_deeper
+from reflexio.models.wire import is_deeper
 
 MAX_BODY_DEPTH = 64
 """Levels of lists and objects in a body. No request of ours comes near."""

@@ -13,20 +13,19 @@ from reflexio.engine.memory import MemoryJournal
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.worker import LearnerSetup
 from reflexio.models.config import Config
-from reflexio.models.learned import (
+from reflexio.models.extraction import (
+    ClusterToSummarise,
     Consolidation,
     Extraction,
-    Gathered,
-    Generalisation,
     Neighbourhood,
-    Rule,
+    PlaybookText,
     Spend,
+    Summary,
     Window,
 )
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus
 from reflexio.models.operation import Operation
 from reflexio.models.paging import Page
-from reflexio.models.status import PlaybookStatus
 from reflexio.organisations import configuration
 from reflexio.ports.storage import LearningFilter, Store
 from reflexio.providers.scripted import ScriptedEmbedder
@@ -48,8 +47,8 @@ class Writer:
     """Says what the clearest member says. `failures` are raised by clusters of which that begins with their words."""
 
     failures: dict[str, list[Exception]] = field(default_factory=dict)
-    answers: list[Rule | None] = field(default_factory=list)
-    read: list[Gathered] = field(default_factory=list)
+    answers: list[PlaybookText | None] = field(default_factory=list)
+    read: list[ClusterToSummarise] = field(default_factory=list)
     configs: list[Config] = field(default_factory=list)
     stand_still: bool = False
     reached: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,7 +61,7 @@ class Writer:
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation()
 
-    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
+    async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
         self.read.append(gathered)
         self.configs.append(config)
         if self.stand_still:
@@ -73,8 +72,8 @@ class Writer:
                 raise errors.pop(0)
         cost = Spend("writer", 1, 10, 1)
         if self.answers:
-            return Generalisation(self.answers.pop(0), cost)
-        return Generalisation(Rule(f"{gathered.members[0].content} ({gathered.count})", "whenever"), cost)
+            return Summary(self.answers.pop(0), cost)
+        return Summary(PlaybookText(f"{gathered.members[0].content} ({gathered.count})", "whenever"), cost)
 
 
 @dataclass

@@ -10,10 +10,9 @@ import pytest
 from reflexio.aggregation import review
 from reflexio.aggregation.review_queue import review_queue
 from reflexio.errors import Conflict, NotFound
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.playbook import UpdateAgentPlaybookRequest
 from reflexio.models.review import GetReviewQueueRequest, ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Store
 from reflexio.storage.sqlite import open_sqlite

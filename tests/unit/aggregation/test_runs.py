@@ -13,9 +13,9 @@ from reflexio.aggregation.service import AUTOMATIC_SERVICE, SERVICE
 from reflexio.errors import Conflict, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.jobs import operations
 from reflexio.learning import stall
+from reflexio.models.learning import PlaybookStatus, Status
 from reflexio.models.operation import OperationStatus
 from reflexio.models.playbook import UpdatePlaybookStatusRequest
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.organisations import configuration
 from reflexio.ports.storage import Store
 from reflexio.storage.sqlite import open_sqlite
@@ -229,13 +229,13 @@ async def test_spend_is_written_down_and_the_budget_minded(house: House) -> None
 async def test_a_run_keeps_to_the_configuration_it_began_with(house: House) -> None:
     await house.teach(*[PARCEL] * 3, *[INVOICE] * 3)
     await house.start()
-    plain = house.writer.generalise
+    plain = house.writer.summarise
 
     async def meddling(gathered: object, config: object) -> object:
         await house.configure(min_cluster_size=50)
         return await plain(gathered, config)  # type: ignore[arg-type]
 
-    house.writer.generalise = meddling  # type: ignore[method-assign, assignment]
+    house.writer.summarise = meddling  # type: ignore[method-assign, assignment]
     await house.run()
     assert len(await house.made()) == 2
     assert {each.playbook_configs[0].playbook_aggregator_config.min_cluster_size for each in house.writer.configs} == {
@@ -314,16 +314,16 @@ async def test_what_was_erased_while_a_model_read_it_is_not_written(house: House
     from reflexio.models.learning import Kind
     from reflexio.ports.storage import LearningFilter
 
-    plain = house.writer.generalise
+    plain = house.writer.summarise
 
     async def erasing(gathered: object, config: object) -> object:
         where = LearningFilter(Kind.USER_PLAYBOOK, ids=(ids[0],))
         await house.store.write(lambda tx: tx.learnings.remove(where))
-        house.writer.generalise = plain  # type: ignore[method-assign]
+        house.writer.summarise = plain  # type: ignore[method-assign]
         return await plain(gathered, config)  # type: ignore[arg-type]
 
     await house.start()
-    house.writer.generalise = erasing  # type: ignore[method-assign, assignment]
+    house.writer.summarise = erasing  # type: ignore[method-assign, assignment]
     await house.run()
     assert await house.made() == []
     house.clock.at += 600

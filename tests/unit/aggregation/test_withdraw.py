@@ -8,9 +8,8 @@ import pytest
 from reflexio.aggregation import review
 from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.interactions import erase
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.playbook import UpdatePlaybookStatusRequest
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, Tx
 from reflexio.retrieval.filters import all_pages
 from reflexio.storage.sqlite import open_sqlite

@@ -20,22 +20,21 @@ from reflexio.learning.service import NO_TURNS, LearningService
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.worker import LearnerSetup, LearningWorker
 from reflexio.models.config import Config
-from reflexio.models.learned import (
-    Candidate,
+from reflexio.models.extraction import (
+    ClusterToSummarise,
     Consolidation,
     Decision,
+    ExtractedLearning,
     Extraction,
-    Gathered,
-    Generalisation,
     Neighbourhood,
     Quote,
     Spend,
+    Summary,
     Window,
 )
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.operation import OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Page
-from reflexio.models.status import Status
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, Tx
 from reflexio.providers.scripted import ScriptedEmbedder
@@ -74,11 +73,11 @@ class Scripted:
         if left := self.failures.get(new[0].content):
             raise left.pop(0)
         (kind,) = kinds
-        found = [Candidate(kind, "x", turn.content, evidence=(Quote(turn.id, turn.content),)) for turn in new]
+        found = [ExtractedLearning(kind, "x", turn.content, evidence=(Quote(turn.id, turn.content),)) for turn in new]
         return Extraction(tuple(found), Spend("scripted", 1, 10, 1))
 
-    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
-        return Generalisation()
+    async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
+        return Summary()
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         self.asked += questions

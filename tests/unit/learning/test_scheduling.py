@@ -24,18 +24,18 @@ from reflexio.learning.service import LearningService, learning_status
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.worker import MOST_ATTEMPTS, LearnerSetup, LearningWorker
 from reflexio.models.config import Config
-from reflexio.models.interaction import PublishRequest, PublishResponse
-from reflexio.models.learned import (
-    Candidate,
+from reflexio.models.extraction import (
+    ClusterToSummarise,
     Consolidation,
     Decision,
+    ExtractedLearning,
     Extraction,
-    Gathered,
-    Generalisation,
     Neighbourhood,
     Quote,
+    Summary,
     Window,
 )
+from reflexio.models.interaction import PublishRequest, PublishResponse
 from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
 from reflexio.organisations import configuration
@@ -74,11 +74,13 @@ class Pupil:
             raise self.always
         new = [turn for turn in window.turns if turn.is_new]
         return Extraction(
-            tuple(Candidate(Kind.PROFILE, "profile", t.content, evidence=(Quote(t.id, t.content),)) for t in new)
+            tuple(
+                ExtractedLearning(Kind.PROFILE, "profile", t.content, evidence=(Quote(t.id, t.content),)) for t in new
+            )
         )
 
-    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
-        return Generalisation()
+    async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
+        return Summary()
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation(tuple(Decision("add") for _ in questions))

@@ -9,9 +9,8 @@ import pytest
 from reflexio.jobs import token_budget
 from reflexio.learning import stall
 from reflexio.models.config import Config
-from reflexio.models.learned import Spend
-from reflexio.models.stall import Stall, StallStateResponse
-from reflexio.models.usage import UsageEntry
+from reflexio.models.extraction import Spend
+from reflexio.models.usage import Stall, StallStateResponse, UsageEntry
 from reflexio.organisations import configuration
 from reflexio.organisations.usage import usage
 from reflexio.ports.storage import Store

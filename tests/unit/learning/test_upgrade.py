@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reflexio.learning.upgrade import affected_users, downgrade, promote, upgrade
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, Status
+from reflexio.models.operation import Downgrade, Upgrade
 from reflexio.models.paging import Page
-from reflexio.models.shape import NEVER_EXPIRES
-from reflexio.models.status import Status
-from reflexio.models.upgrade import Downgrade, Upgrade
+from reflexio.models.wire import NEVER_EXPIRES
 from reflexio.ports.storage import Database, LearningFilter, Store, Tx
 from reflexio.storage.sqlite import open_sqlite
 from tests.builders import name

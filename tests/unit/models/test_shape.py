@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reflexio.models.interaction import ToolUsed
-from reflexio.models.shape import MAX_DEPTH, is_deeper
+from reflexio.models.wire import MAX_DEPTH, is_deeper
 
 
 def nested(levels: int) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from reflexio import ProfileTimeToLive, Status
-from reflexio.models.status import WireStatus
+from reflexio.models.learning import WireStatus
 
 WIRE = TypeAdapter(list[WireStatus])
 

@@ -15,19 +15,20 @@ from reflexio.learning.stall import StallMonitor
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.optimisation import (
+    ChatMessage,
     GetPlaybookOptimizationResponse,
+    Guidance,
     PlaybookOptimizationJob,
     RunPlaybookOptimizationRequest,
     RunPlaybookOptimizationResponse,
     TargetKind,
 )
-from reflexio.models.rollout import Guidance, Message
 from reflexio.optimisation.scheduler import OptimisationScheduler
 from reflexio.optimisation.service import OptimisationBackends, OptimisationService, job_key
 from reflexio.optimisation.worker import OptimisationWorker
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.chat import Chat, Messages
-from reflexio.ports.critic import Critic
+from reflexio.ports.learner import Critic
 from reflexio.ports.storage import Database, Store, Tx
 from reflexio.providers.scripted import (
     AssistantAnswer,
@@ -48,14 +49,14 @@ class Clock:
         return self.time
 
 
-def obedient(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
+def obedient(messages: Sequence[ChatMessage], guidance: Guidance) -> AssistantAnswer:
     return parcels.answer(guidance.content)
 
 
 @dataclass
 class Harness:
     database: Database
-    say: Callable[[Sequence[Message], Guidance], AssistantAnswer] = obedient
+    say: Callable[[Sequence[ChatMessage], Guidance], AssistantAnswer] = obedient
     judge: Callable[[Messages], ChatAnswer] = lambda asked: parcels.opinion(asked.case)
     rewrite: Callable[[Messages], ChatAnswer] = lambda asked: parcels.better(asked.case)
     has_model: bool = True
@@ -84,7 +85,7 @@ class Harness:
         worker.register(self.work)
         await self.work.start()
 
-    def _say(self, messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
+    def _say(self, messages: Sequence[ChatMessage], guidance: Guidance) -> AssistantAnswer:
         """Looks up `say` at every call, because tests replace it."""
         return self.say(messages, guidance)
 

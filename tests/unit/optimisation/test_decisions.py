@@ -8,7 +8,7 @@ import pytest
 
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.interaction import Interaction
-from reflexio.models.rollout import Comparison, Judgement, Message, Rollout, Scene, Trial
+from reflexio.models.optimisation import ChatMessage, Comparison, Judgement, Rollout, Scenario, Trial
 from reflexio.optimisation.adopt import decide
 from reflexio.optimisation.gepa import SearchStopped, WorkflowCaller, minibatch_size, most_trials, run_in_thread
 from reflexio.optimisation.judge import aborted, combine_verdicts
@@ -61,7 +61,7 @@ def test_too_few_windows_are_reported(count: int, least: int, enough: bool) -> N
     assert (explain_shortage(split(sources(count), config), config) == "") is enough
 
 
-def window(*said: str, cited: int) -> Scene | None:
+def window(*said: str, cited: int) -> Scenario | None:
     turns = {
         number: turn(number, "Agent" if number % 2 == 0 else "User", words)
         for number, words in enumerate(said, start=1)
@@ -99,11 +99,11 @@ def test_actions_count_as_words_and_silence_does_not() -> None:
     scenario = build_scenario(ReplayWindow(7, "ann", (1,), (1, 2, 3, 4)), turns, "", 4)
     assert scenario is not None
     assert scenario.script == (
-        Message("user", "clicked Refund"),
-        Message("system", "Be kind."),
-        Message("user", "Thanks"),
+        ChatMessage("user", "clicked Refund"),
+        ChatMessage("system", "Be kind."),
+        ChatMessage("user", "Thanks"),
     )
-    assert Rollout(("a", "b")).played(scenario)[1] == Message("assistant", "a")
+    assert Rollout(("a", "b")).played(scenario)[1] == ChatMessage("assistant", "a")
 
 
 def test_a_window_that_lost_a_turn_is_not_played() -> None:
@@ -168,7 +168,7 @@ def test_feedback_is_turned_to_the_candidate() -> None:
 
 
 def tried(content: str, key: str, judgement: Judgement) -> Trial:
-    where = Scene(key, "ann", 1, (1,), (), ())
+    where = Scenario(key, "ann", 1, (1,), (), ())
     error = judgement.rationale if judgement.verdict == "aborted" else ""
     return Trial(content, where, Rollout(), Rollout(), judgement, error)
 

@@ -9,10 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from reflexio.models.config import Config, PlaybookOptimizerConfig
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
+from reflexio.models.optimisation import ChatMessage, Guidance
 from reflexio.models.paging import Page
-from reflexio.models.rollout import Guidance, Message
-from reflexio.models.status import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter, Tx
 from reflexio.providers.scripted import AssistantAnswer
 from tests import parcels
@@ -136,7 +135,7 @@ async def test_minibatches_come_from_the_training_pool(harness: Harness) -> None
 async def test_commit_thresholds_are_checked_only_against_held_out_windows(harness: Harness) -> None:
     """In the training window every change helps; in the others none does."""
 
-    def say(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
+    def say(messages: Sequence[ChatMessage], guidance: Guidance) -> AssistantAnswer:
         is_training = "parcel 2 " in messages[0].content
         return parcels.answer(guidance.content) if is_training else "I start a refund."
 

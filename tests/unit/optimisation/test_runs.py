@@ -14,10 +14,9 @@ from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import AssistantFailed, NotFound, ProviderRefused, ProviderUnavailable
 from reflexio.interactions import erase
 from reflexio.learning import stall
-from reflexio.models.optimisation import PlaybookOptimizationJob
+from reflexio.models.learning import Status
+from reflexio.models.optimisation import ChatMessage, Guidance, PlaybookOptimizationJob
 from reflexio.models.paging import Page
-from reflexio.models.rollout import Guidance, Message
-from reflexio.models.status import Status
 from reflexio.optimisation.service import CANCELLED, NO_MODEL, job_key
 from reflexio.optimisation.trial import BUDGET_USED_UP
 from reflexio.optimisation.worker import ERASED
@@ -50,7 +49,7 @@ async def test_windows_are_played_side_by_side_up_to_a_limit(harness: Harness) -
     under_way, most = 0, 0
 
     class Slow:
-        async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+        async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
@@ -163,7 +162,7 @@ async def test_a_judge_whose_score_contradicts_its_verdict_is_unreadable(harness
 
 
 async def test_one_failed_rollout_fails_that_evaluation_and_not_the_run(harness: Harness) -> None:
-    def once(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
+    def once(messages: Sequence[ChatMessage], guidance: Guidance) -> AssistantAnswer:
         fails = guidance.content != parcels.INCUMBENT and "parcel 3" in messages[0].content
         return AssistantFailed("out of order") if fails else obedient(messages, guidance)
 
@@ -188,7 +187,7 @@ async def test_an_assistant_that_is_down_fails_the_run_at_once(harness: Harness)
 
 
 async def test_held_out_windows_that_cannot_be_judged_end_the_run(harness: Harness) -> None:
-    def say(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
+    def say(messages: Sequence[ChatMessage], guidance: Guidance) -> AssistantAnswer:
         return AssistantFailed("lost") if "parcel 0" in messages[0].content else obedient(messages, guidance)
 
     harness.say = say
@@ -262,7 +261,7 @@ async def test_turns_erased_during_the_run_leave_the_playbook_unchanged(harness:
 
     waiting: list[asyncio.Task[None]] = []
 
-    def say(messages: Sequence[Message], guidance: Guidance) -> AssistantAnswer:
+    def say(messages: Sequence[ChatMessage], guidance: Guidance) -> AssistantAnswer:
         if not waiting:
             waiting.append(asyncio.ensure_future(forget()))
         return obedient(messages, guidance)
@@ -318,7 +317,7 @@ class Fate:
 class MortalAssistant:
     fate: Fate
 
-    async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+    async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
         await self.fate.meet(f"{guidance.content} {[each.content for each in messages]}")
         return parcels.answer(guidance.content)
 
@@ -415,7 +414,7 @@ async def test_a_cancelled_job_is_skipped_and_changes_nothing(harness: Harness) 
     reached, go_on = asyncio.Event(), asyncio.Event()
 
     class Waiting:
-        async def answer(self, messages: Sequence[Message], guidance: Guidance) -> str:
+        async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
             reached.set()
             await go_on.wait()
             return parcels.answer(guidance.content)

@@ -9,11 +9,11 @@ import pytest
 
 from reflexio.errors import AssistantFailed, InvalidRequest
 from reflexio.models.config import PlaybookOptimizerConfig
-from reflexio.models.rollout import Guidance, Message
+from reflexio.models.optimisation import ChatMessage, Guidance
 from reflexio.providers.assistants import RetryPolicy, ScriptAssistant, resolve
 from tests.builders import eventually
 
-CONVERSATION = [Message("user", "Where is it? $HOME `id` ü")]
+CONVERSATION = [ChatMessage("user", "Where is it? $HOME `id` ü")]
 GUIDANCE = Guidance(12, "Ask.", "A parcel")
 EVERYWHERE = Path("/")
 
@@ -56,7 +56,7 @@ async def test_the_script_does_not_see_the_environment_of_the_server(
 
 async def test_a_script_may_ignore_its_input(tmp_path: Path) -> None:
     path = program(tmp_path, """echo '{"content": "deaf"}'""", "/bin/sh")
-    long = [Message("user", "x" * 500_000)]
+    long = [ChatMessage("user", "x" * 500_000)]
     assert await ScriptAssistant(path).answer(long, GUIDANCE) == "deaf"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reflexio.errors import AssistantFailed
-from reflexio.models.rollout import Guidance, Message
+from reflexio.models.optimisation import ChatMessage, Guidance
 from reflexio.providers.assistants import (
     MAX_REPLY_BYTES,
     RetryPolicy,
@@ -20,7 +20,7 @@ from reflexio.providers.assistants import (
 )
 from tests.webhook import Raw, Respond, Webhook, webhook
 
-CONVERSATION = [Message("system", "Be kind."), Message("user", "Where is my parcel? 😀 ü")]
+CONVERSATION = [ChatMessage("system", "Be kind."), ChatMessage("user", "Where is my parcel? 😀 ü")]
 GUIDANCE = Guidance(12, "Ask the neighbours.", "A parcel is missing")
 
 

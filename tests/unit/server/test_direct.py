@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
-from reflexio.models.shape import Answered, Sent
+from reflexio.models.wire import RequestModel, ResponseModel
 from reflexio.server.app import ROUTERS, create_app
 from reflexio.server.direct import DirectRoute, JsonRoute, Router, direct_handlers
 from reflexio.server.routes import health
@@ -18,14 +18,14 @@ from reflexio.settings import Settings
 from tests.builders import problem
 
 
-class Greeting(Sent):
+class Greeting(RequestModel):
     model_config = ConfigDict(defer_build=False)
 
     name: str
     times: int = 1
 
 
-class Greeted(Answered):
+class Greeted(ResponseModel):
     text: str
     note: str | None = None
 

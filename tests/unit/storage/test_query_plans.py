@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from reflexio.models.learning import Kind
-from reflexio.models.status import Status
+from reflexio.models.learning import Kind, Status
 from reflexio.ports.storage import LearningFilter, TurnFilter
 from reflexio.storage.compiled import driver_connection
 from reflexio.storage.sqlite import open_sqlite
@@ -21,7 +20,7 @@ CURRENT = LearningFilter(Kind.USER_PLAYBOOK, statuses=(Status.CURRENT,))
 
 ASKED: dict[str, Callable[[SqlTx], Any]] = {
     "turns": lambda tx: tx.interactions.many(IDS),
-    "turns not learned from": lambda tx: tx.interactions.fresh(IDS),
+    "turns not learned from": lambda tx: tx.interactions.unlearned_among(IDS),
     "turns that pass": lambda tx: tx.interactions._passing(TurnFilter(user_id="ann"), IDS),
     "turns to mark": lambda tx: tx.interactions.mark_learned(IDS),
     "learnings": lambda tx: tx.learnings.many(IDS),

@@ -15,8 +15,7 @@ from reflexio.agents.attempt import Lesson
 from reflexio.agents.lessons.store import Recalled, Saved, is_retired, repeats, save_lock, search_text
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.sync import ReflexioClient
-from reflexio.models.outcome import Outcomes
-from reflexio.models.playbook import AgentPlaybook, UserPlaybook
+from reflexio.models.playbook import AgentPlaybook, Outcomes, UserPlaybook
 from reflexio.models.search import Explanation, SearchUserPlaybooksResponse, UnifiedSearchResponse
 
 Client: TypeAlias = AsyncReflexioClient | ReflexioClient

@@ -20,7 +20,7 @@ from reflexio.client.fields import (
     UpdateUserProfileFields,
 )
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.outcome import Outcome
+from reflexio.models.learning import PlaybookStatus, Status
 from reflexio.models.playbook import (
     GetAgentPlaybooksRequest,
     GetAgentPlaybooksResponse,
@@ -28,6 +28,7 @@ from reflexio.models.playbook import (
     GetUserPlaybooksResponse,
     NewAgentPlaybook,
     NewUserPlaybook,
+    Outcome,
 )
 from reflexio.models.profile import (
     AddResponse,
@@ -36,9 +37,7 @@ from reflexio.models.profile import (
     NewUserProfile,
     UpdateResponse,
 )
-from reflexio.models.provenance import LearningProvenanceResponse
-from reflexio.models.review import GetReviewQueueResponse, ReviewResponse
-from reflexio.models.status import PlaybookStatus, Status
+from reflexio.models.review import GetReviewQueueResponse, LearningProvenanceResponse, ReviewResponse
 
 
 class LearningCalls(Connection):

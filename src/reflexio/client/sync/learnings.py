@@ -21,7 +21,7 @@ from reflexio.client.fields import (
 )
 from reflexio.client.sync.connection import Connection
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.outcome import Outcome
+from reflexio.models.learning import PlaybookStatus, Status
 from reflexio.models.playbook import (
     GetAgentPlaybooksRequest,
     GetAgentPlaybooksResponse,
@@ -29,6 +29,7 @@ from reflexio.models.playbook import (
     GetUserPlaybooksResponse,
     NewAgentPlaybook,
     NewUserPlaybook,
+    Outcome,
 )
 from reflexio.models.profile import (
     AddResponse,
@@ -37,9 +38,7 @@ from reflexio.models.profile import (
     NewUserProfile,
     UpdateResponse,
 )
-from reflexio.models.provenance import LearningProvenanceResponse
-from reflexio.models.review import GetReviewQueueResponse, ReviewResponse
-from reflexio.models.status import PlaybookStatus, Status
+from reflexio.models.review import GetReviewQueueResponse, LearningProvenanceResponse, ReviewResponse
 
 
 class LearningCalls(Connection):

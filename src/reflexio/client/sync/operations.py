@@ -14,24 +14,27 @@ from reflexio.client import responses, routes
 from reflexio.client.cache import AGENT_PLAYBOOKS, PROFILES
 from reflexio.client.requests import as_json, prepare
 from reflexio.client.sync.connection import Connection
-from reflexio.models.aggregation import RunPlaybookAggregationResponse
 from reflexio.models.config import Config, SetConfigResponse, StorageStatsResponse, WhoamiResponse
-from reflexio.models.generation import DEFAULT_VERSION, RerunPlaybookGenerationResponse, RerunProfileGenerationResponse
-from reflexio.models.operation import CancelOperationResponse, GetOperationStatusResponse, OperationStatusInfo
+from reflexio.models.operation import (
+    DEFAULT_VERSION,
+    CancelOperationResponse,
+    DowngradeProfilesResponse,
+    DowngradeUserPlaybooksResponse,
+    GetOperationStatusResponse,
+    OperationStatusInfo,
+    RerunPlaybookGenerationResponse,
+    RerunProfileGenerationResponse,
+    UpgradeProfilesResponse,
+    UpgradeUserPlaybooksResponse,
+)
 from reflexio.models.optimisation import (
     CancelPlaybookOptimizationResponse,
     GetPlaybookOptimizationResponse,
     GetPlaybookOptimizationsResponse,
     RunPlaybookOptimizationResponse,
 )
-from reflexio.models.stall import MarkNotifiedResponse, StallStateResponse
-from reflexio.models.upgrade import (
-    DowngradeProfilesResponse,
-    DowngradeUserPlaybooksResponse,
-    UpgradeProfilesResponse,
-    UpgradeUserPlaybooksResponse,
-)
-from reflexio.models.usage import UsageResponse
+from reflexio.models.review import RunPlaybookAggregationResponse
+from reflexio.models.usage import MarkNotifiedResponse, StallStateResponse, UsageResponse
 
 SILENCE_SECONDS = 60.0
 """A running server sends something on an event stream more often than that."""

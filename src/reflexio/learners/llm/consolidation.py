@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.learners.llm.schemas import ConsolidationAnswer, NoteDecision, SummaryAnswer
-from reflexio.models.learned import Candidate, Decision, Gathered, Neighbourhood, Rule
+from reflexio.models.extraction import ClusterToSummarise, Decision, ExtractedLearning, Neighbourhood, PlaybookText
 from reflexio.models.learning import Kind, Learning
 
 MOST_NEIGHBOURS = 5
@@ -43,7 +43,7 @@ def consolidation_question(neighbourhoods: Sequence[Neighbourhood]) -> Consolida
     return ConsolidationQuestion(delimit(blocks), near)
 
 
-def _note(learning: Candidate | Learning) -> str:
+def _note(learning: ExtractedLearning | Learning) -> str:
     parts = {"trigger": learning.trigger, "content": learning.content, "rationale": learning.rationale}
     lines = [f"{name}: {cut(text)}" for name, text in parts.items() if text]
     return cut(learning.content) if len(lines) == 1 else "\n".join(lines)
@@ -63,7 +63,7 @@ def decisions(
     return tuple(decided)
 
 
-def _decision(candidate: Candidate, answer: NoteDecision | None, close: Numbers, retired: set[int]) -> Decision:
+def _decision(candidate: ExtractedLearning, answer: NoteDecision | None, close: Numbers, retired: set[int]) -> Decision:
     if answer is None:
         return Decision("drop" if candidate.forget else "add", reason=UNANSWERED)
     named = dict.fromkeys(close[number].id for number in answer.targets if number in close)
@@ -92,11 +92,11 @@ def _decision(candidate: Candidate, answer: NoteDecision | None, close: Numbers,
             return Decision("add", reason=answer.reason)
 
 
-def summary_question(cluster: Gathered) -> str:
+def summary_question(cluster: ClusterToSummarise) -> str:
     return delimit(list(_cluster_blocks(cluster)))
 
 
-def _cluster_blocks(cluster: Gathered) -> Iterator[Block]:
+def _cluster_blocks(cluster: ClusterToSummarise) -> Iterator[Block]:
     room = LONGEST_CLUSTER
     for number, member in enumerate(cluster.members, start=1):
         text = _note(member)
@@ -110,7 +110,7 @@ def _cluster_blocks(cluster: Gathered) -> Iterator[Block]:
         yield Block(f"known rule {number}", _note(known))
 
 
-def summary(answer: SummaryAnswer) -> Rule | None:
+def summary(answer: SummaryAnswer) -> PlaybookText | None:
     """The agent playbook; None without content, which means that a known one says it."""
     rule = answer.rule
-    return Rule(rule.content, rule.trigger, rule.rationale) if rule and rule.content else None
+    return PlaybookText(rule.content, rule.trigger, rule.rationale) if rule and rule.content else None

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.learners.llm.learner import prompt
 from reflexio.learners.llm.schemas import LONGEST_WORDING, Opinion, RewordedPlaybook
-from reflexio.models.rollout import Comparison, Message, Scene, Trial
+from reflexio.models.optimisation import ChatMessage, Comparison, Scenario, Trial
 from reflexio.ports.chat import Chat, Messages
-from reflexio.ports.critic import ComparisonReply, RewordReply, RewordRequest
+from reflexio.ports.learner import ComparisonReply, RewordReply, RewordRequest
 
 MOST_HISTORY = 20
 MOST_EARLIER_WORDINGS = 6
@@ -32,7 +32,7 @@ class LlmCritic:
         return self._judge.name
 
     async def compare(
-        self, scene: Scene, trigger: str, first: Sequence[Message], second: Sequence[Message]
+        self, scene: Scenario, trigger: str, first: Sequence[ChatMessage], second: Sequence[ChatMessage]
     ) -> ComparisonReply:
         messages = Messages(prompt("judge"), _comparison_question(scene, trigger, first, second))
         reply = await self._judge.ask(messages, Opinion)
@@ -46,7 +46,9 @@ class LlmCritic:
         return RewordReply(reply.answer.content, reply.spend)
 
 
-def _comparison_question(scene: Scene, trigger: str, first: Sequence[Message], second: Sequence[Message]) -> str:
+def _comparison_question(
+    scene: Scenario, trigger: str, first: Sequence[ChatMessage], second: Sequence[ChatMessage]
+) -> str:
     return delimit(
         [
             *([Block("the situation", cut(trigger))] if trigger else []),
@@ -69,7 +71,7 @@ def _rewording_question(request: RewordRequest) -> str:
     return delimit(blocks)
 
 
-def _conversation(title: str, messages: Sequence[Message]) -> Iterator[Block]:
+def _conversation(title: str, messages: Sequence[ChatMessage]) -> Iterator[Block]:
     for number, message in enumerate(messages, start=1):
         yield Block(f"{title}, line {number}, {message.role}", cut(message.content))
 

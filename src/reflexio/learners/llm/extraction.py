@@ -19,7 +19,7 @@ from reflexio.learners.llm.schemas import (
 )
 from reflexio.learners.llm.transcript import compact_json
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Quote, Turn
+from reflexio.models.extraction import ExtractedLearning, Quote, Turn
 from reflexio.models.learning import Kind
 
 Turns = Mapping[int, Turn]
@@ -81,9 +81,11 @@ def _describe_metadata(definition: str | None) -> str:
     return f"\nmetadata: {text}" if text else ""
 
 
-def candidates(answer: ExtractionAnswer, turns: Turns, names: Mapping[Kind, tuple[str, ...]]) -> list[Candidate | None]:
+def candidates(
+    answer: ExtractionAnswer, turns: Turns, names: Mapping[Kind, tuple[str, ...]]
+) -> list[ExtractedLearning | None]:
     """One candidate for each entry; None for an entry without content, or of a type that is not configured."""
-    read: list[Candidate | None] = []
+    read: list[ExtractedLearning | None] = []
     for profile in answer.profiles:
         name = _configured_name(profile.type, names[Kind.PROFILE])
         read.append(_candidate(Kind.PROFILE, name, profile, turns, time_to_live=profile.time_to_live))
@@ -97,10 +99,10 @@ def candidates(answer: ExtractionAnswer, turns: Turns, names: Mapping[Kind, tupl
     return read
 
 
-def _candidate(kind: Kind, name: str, entry: Entry, turns: Turns, **details: Any) -> Candidate | None:
+def _candidate(kind: Kind, name: str, entry: Entry, turns: Turns, **details: Any) -> ExtractedLearning | None:
     if not (name and entry.content):
         return None
-    return Candidate(kind, name, entry.content, evidence=_quotes(entry.evidence, turns), **details)
+    return ExtractedLearning(kind, name, entry.content, evidence=_quotes(entry.evidence, turns), **details)
 
 
 def _configured_name(name: str, configured: tuple[str, ...]) -> str:

@@ -11,11 +11,11 @@ from reflexio.learners.llm.extraction import candidates, extraction_instructions
 from reflexio.learners.llm.schemas import ConsolidationAnswer, ExtractionAnswer, SummaryAnswer
 from reflexio.learners.llm.transcript import transcript
 from reflexio.models.config import Config
-from reflexio.models.learned import Consolidation, Extraction, Gathered, Generalisation, Neighbourhood, Window
+from reflexio.models.extraction import ClusterToSummarise, Consolidation, Extraction, Neighbourhood, Summary, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.chat import Chat, Messages
 
-LEARNING_PROMPTS = ("extract", "consolidate", "generalise")
+LEARNING_PROMPTS = ("extract", "consolidate", "summarise")
 OTHER_PROMPTS = ("judge", "reword")
 FINGERPRINT_LENGTH = 12
 
@@ -73,12 +73,12 @@ class LlmLearner:
         reply = await self._chat.ask(Messages(prompt("consolidate"), question.text), ConsolidationAnswer)
         return Consolidation(decisions(reply.answer, questions, question.near), reply.spend)
 
-    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
+    async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
         own_type = [playbook for playbook in config.playbook_configs if playbook.playbook_name == gathered.name]
-        instructions = prompt("generalise")
+        instructions = prompt("summarise")
         if own_type:
             own_config = config.model_copy(update={"playbook_configs": own_type})
             types = extraction_instructions(own_config, frozenset({Kind.USER_PLAYBOOK}))
             instructions = f"{instructions}\n\n{types.text}"
         reply = await self._chat.ask(Messages(instructions, summary_question(gathered)), SummaryAnswer)
-        return Generalisation(summary(reply.answer), reply.spend)
+        return Summary(summary(reply.answer), reply.spend)

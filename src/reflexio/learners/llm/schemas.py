@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from reflexio.models.status import ProfileTimeToLive
+from reflexio.models.learning import ProfileTimeToLive
 
 E = TypeVar("E", bound=BaseModel)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reflexio.learners.llm.delimiters import LONGEST, Block, cut, delimit
-from reflexio.models.learned import ToolCall, Turn, Window
+from reflexio.models.extraction import RecordedToolCall, Turn, Window
 
 # Windows of very many turns share this, so that they fit any model; usual windows are not affected.
 MOST_CHARACTERS = 200_000
@@ -88,6 +88,6 @@ def _turn_blocks(number: int, turn: Turn, with_image: list[int], longest: int) -
         yield Block(f"turn {number}, expert answer", cut(turn.expert_content, longest))
 
 
-def _tool_line(call: ToolCall) -> str:
+def _tool_line(call: RecordedToolCall) -> str:
     parts = [call.name, f"({call.status})" if call.status else "", compact_json(call.data) if call.data else ""]
     return " ".join(filter(None, parts))

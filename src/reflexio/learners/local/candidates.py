@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from reflexio.language.words import content_words, overlap
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Quote
+from reflexio.models.extraction import ExtractedLearning, Quote
 from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 
@@ -24,18 +24,18 @@ class RuleMatch:
     """A candidate that a rule found, without its type, and the weight with which it competes for a place."""
 
     weight: float
-    candidate: Candidate
+    candidate: ExtractedLearning
 
 
 def playbook_match(
     weight: float, content: str, trigger: str, rationale: str, evidence: tuple[Quote, ...], **metadata: str
 ) -> RuleMatch:
-    return RuleMatch(weight, Candidate(Kind.USER_PLAYBOOK, "", content, trigger, rationale, evidence, metadata))
+    return RuleMatch(weight, ExtractedLearning(Kind.USER_PLAYBOOK, "", content, trigger, rationale, evidence, metadata))
 
 
-def strongest(matches: Sequence[RuleMatch]) -> list[Candidate]:
+def strongest(matches: Sequence[RuleMatch]) -> list[ExtractedLearning]:
     """At most `MOST_KEPT` candidates, strongest first, without repetitions; of equals, the first."""
-    kept: list[Candidate] = []
+    kept: list[ExtractedLearning] = []
     for match in sorted(matches, key=lambda match: -match.weight):
         candidate = match.candidate
         words = content_words(candidate.content)
@@ -62,7 +62,7 @@ class TypeClassifier:
         self._embedder = embedder
         self._labels: dict[str, Vector] = {}
 
-    async def assign(self, candidates: Sequence[Candidate], config: Config) -> list[Candidate]:
+    async def assign(self, candidates: Sequence[ExtractedLearning], config: Config) -> list[ExtractedLearning]:
         """Each candidate with the name of its nearest type, in order; of types equally near, the first.
 
         Candidates of a kind without types are dropped.

@@ -5,7 +5,7 @@ import re
 from reflexio.language.contradiction import instruction_replacement, replacement
 from reflexio.language.words import content_words, figures
 from reflexio.learners.local.instructions import EVERYTHING
-from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
+from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind
 
 IDENTICAL = 0.97
@@ -49,7 +49,7 @@ def _forget(question: Neighbourhood) -> Decision:
     return Decision("forget", targets, reason="The user asked to forget it.")
 
 
-def _replace_contradicted(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
+def _replace_contradicted(candidate: ExtractedLearning, near: list[Neighbour]) -> Decision | None:
     reasons: dict[int, str] = {}
     for neighbour in near:
         texts = candidate.content, neighbour.learning.content
@@ -64,7 +64,7 @@ def _replace_contradicted(candidate: Candidate, near: list[Neighbour]) -> Decisi
     return Decision("replace", tuple(reasons), reason=f"It contradicts what was stored: {first}.")
 
 
-def _drop_known(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
+def _drop_known(candidate: ExtractedLearning, near: list[Neighbour]) -> Decision | None:
     words, numbers = content_words(candidate.content), figures(candidate.content)
     for neighbour in near:
         stored = neighbour.learning.content
@@ -74,7 +74,7 @@ def _drop_known(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
     return None
 
 
-def _merge(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
+def _merge(candidate: ExtractedLearning, near: list[Neighbour]) -> Decision | None:
     """With the wording of the candidate where it says all that was stored, else with both."""
     words = content_words(candidate.content)
     contained = tuple(
@@ -98,7 +98,7 @@ def _merge(candidate: Candidate, near: list[Neighbour]) -> Decision | None:
     )
 
 
-def _is_same_case(candidate: Candidate, neighbour: Neighbour) -> bool:
+def _is_same_case(candidate: ExtractedLearning, neighbour: Neighbour) -> bool:
     """Facts about different people, and playbooks for different requests, stand beside each other."""
     owners = [_OWNER.match(content) for content in (candidate.content, neighbour.learning.content)]
     owner, stored_owner = (match[1].lower() if match else "" for match in owners)

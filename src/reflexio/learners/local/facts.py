@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from reflexio.language.words import phrase
 from reflexio.learners.local.sentences import MASK, Sentence, in_third_person
-from reflexio.models.status import ProfileTimeToLive as Live
+from reflexio.models.learning import ProfileTimeToLive as Live
 
 FEWEST_WORDS = 3  # "I'm vegetarian" counts as three
 

@@ -7,7 +7,7 @@ from reflexio.learners.local.candidates import RuleMatch, playbook_match
 from reflexio.learners.local.instructions import IMPERATIVE, rejects
 from reflexio.learners.local.sentences import MOST_READ, Sentence, own_sentences, quotes, split_sentences
 from reflexio.learners.local.triggers import is_request, request_before, request_in, trigger_of
-from reflexio.models.learned import Quote, Turn
+from reflexio.models.extraction import Quote, Turn
 from reflexio.ports.embedding import Embedder
 
 LONGEST_APPROACH = 400  # characters of an answer that worked

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from reflexio.language.words import phrase
 from reflexio.learners.local.sentences import MASK, Sentence, as_instruction, in_third_person, own_sentences
-from reflexio.models.learned import Turn
+from reflexio.models.extraction import Turn
 
 EVERYTHING = "everything about the user"
 _END_OF_ANSWER = 250  # characters in which an answer asks its question

@@ -17,13 +17,13 @@ from reflexio.learners.local.sentences import own_sentences, quotes
 from reflexio.learners.local.tool_failures import recoveries
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.models.config import Config
-from reflexio.models.learned import (
-    Candidate,
+from reflexio.models.extraction import (
+    ClusterToSummarise,
     Consolidation,
+    ExtractedLearning,
     Extraction,
-    Gathered,
-    Generalisation,
     Neighbourhood,
+    Summary,
     Turn,
     Window,
 )
@@ -54,8 +54,8 @@ class LocalLearner:
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation(tuple(decide(question) for question in questions))
 
-    async def generalise(self, gathered: Gathered, config: Config) -> Generalisation:
-        return Generalisation(summarising.summarise(gathered))
+    async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
+        return Summary(summarising.summarise(gathered))
 
     async def _matches(self, turns: Sequence[Turn]) -> list[RuleMatch]:
         # The rules take some milliseconds, in which the event loop would serve nobody else.
@@ -103,7 +103,9 @@ def _requests_to_forget(turn: Turn) -> Iterator[RuleMatch]:
         if subject := to_forget(sentence):
             for kind in (Kind.PROFILE, Kind.USER_PLAYBOOK):
                 reason = "The user asked to forget it."
-                candidate = Candidate(kind, "", subject, rationale=reason, evidence=quotes(sentence), forget=True)
+                candidate = ExtractedLearning(
+                    kind, "", subject, rationale=reason, evidence=quotes(sentence), forget=True
+                )
                 yield RuleMatch(2.0, candidate)
 
 
@@ -120,7 +122,7 @@ def _from_facts(turn: Turn, handled: set[str], commands: set[str]) -> Iterator[R
         for fact in facts(sentence):
             if sentence.text in handled or (sentence.text in commands and not fact.is_aside):
                 continue
-            candidate = Candidate(
+            candidate = ExtractedLearning(
                 Kind.PROFILE,
                 "",
                 fact.content,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reflexio.models.learned import Quote, Turn
+from reflexio.models.extraction import Quote, Turn
 
 MOST_READ = 6_000  # characters of a turn; what is longer was pasted
 LONGEST_SENTENCE = 400

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from reflexio.language.words import content_words, figures, overlap
 from reflexio.learners.local.sentences import MOST_READ, sentence_spans, split_sentences
-from reflexio.models.learned import Gathered, Rule
+from reflexio.models.extraction import ClusterToSummarise, PlaybookText
 from reflexio.models.learning import Learning
 
 LONGEST = 1_200
@@ -31,7 +31,7 @@ _GERMAN = re.compile(
 _OMITTED = "…"
 
 
-def summarise(cluster: Gathered) -> Rule | None:
+def summarise(cluster: ClusterToSummarise) -> PlaybookText | None:
     """The agent playbook for a cluster; None when a known one says it already."""
     members = cluster.members
     private = private_details(member.text for member in members)
@@ -42,7 +42,7 @@ def summarise(cluster: Gathered) -> Rule | None:
     if trigger is None:
         trigger = _without(triggers[0], private) if triggers else ""
     has_rationale = base.rationale and not _is_private(base.rationale, private)
-    rule = Rule(content, trigger, base.rationale if has_rationale else RATIONALE)
+    rule = PlaybookText(content, trigger, base.rationale if has_rationale else RATIONALE)
     return None if not content or _is_known(rule, cluster, private) else rule
 
 
@@ -89,7 +89,7 @@ def _join(sentences: Sequence[str]) -> str:
     return " ".join(kept) if len(kept) > 1 else (sentences[0][:LONGEST] if sentences else "")
 
 
-def _is_known(rule: Rule, cluster: Gathered, private: frozenset[str]) -> bool:
+def _is_known(rule: PlaybookText, cluster: ClusterToSummarise, private: frozenset[str]) -> bool:
     """Whether an existing agent playbook says all of it, and nothing private."""
     earlier = [cluster.before] if cluster.before else []
     common = {detail for member in cluster.members for detail in details(member.text)} - private

@@ -9,7 +9,7 @@ from reflexio.language.words import word_set
 from reflexio.learners.local.candidates import RuleMatch, playbook_match
 from reflexio.learners.local.sentences import quotes
 from reflexio.learners.local.triggers import request_before, trigger_of
-from reflexio.models.learned import Quote, ToolCall, Turn
+from reflexio.models.extraction import Quote, RecordedToolCall, Turn
 
 LONGEST_VALUE = 120
 MOST_DIFFERENCES = 4
@@ -24,7 +24,7 @@ _BAD_RESULT = re.compile(r"^\s*(?:error|exception|traceback|failed|failure|inval
 
 def recoveries(turns: Sequence[Turn]) -> Iterator[RuleMatch]:
     """One playbook for each tool that failed and then worked with other arguments."""
-    failures: dict[str, tuple[Turn, ToolCall]] = {}
+    failures: dict[str, tuple[Turn, RecordedToolCall]] = {}
     for place, turn in enumerate(turns):
         for call in turn.tools:
             if _problem(call):
@@ -35,7 +35,7 @@ def recoveries(turns: Sequence[Turn]) -> Iterator[RuleMatch]:
                     yield match
 
 
-def _problem(call: ToolCall) -> str:
+def _problem(call: RecordedToolCall) -> str:
     """What went wrong, in the tool's words where it has some; empty when the call worked."""
     if error := _first_text(call, "error", "errors", "exception", "stderr"):
         return error
@@ -45,7 +45,7 @@ def _problem(call: ToolCall) -> str:
     return output if _BAD_RESULT.match(output) else ""
 
 
-def _first_text(call: ToolCall, *keys: str) -> str:
+def _first_text(call: RecordedToolCall, *keys: str) -> str:
     for key in keys:
         value = call.data.get(key)
         text = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
@@ -55,7 +55,7 @@ def _first_text(call: ToolCall, *keys: str) -> str:
 
 
 def _recovery(
-    turns: Sequence[Turn], place: int, failed_in: Turn, failed: ToolCall, worked: ToolCall
+    turns: Sequence[Turn], place: int, failed_in: Turn, failed: RecordedToolCall, worked: RecordedToolCall
 ) -> RuleMatch | None:
     before, after = _arguments(failed), _arguments(worked)
     changed = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)][:MOST_DIFFERENCES]
@@ -88,7 +88,7 @@ def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     return f"with {key}={new}, not {old}" if key in before else f"with {key}={new}"
 
 
-def _arguments(call: ToolCall) -> dict[str, Any]:
+def _arguments(call: RecordedToolCall) -> dict[str, Any]:
     for key in _ARGUMENTS:
         if key in call.data:
             arguments = call.data[key]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from reflexio.language.words import phrase
 from reflexio.learners.local.instructions import FAILED, LEAD_IN, ORDER, REJECTING, SMALL_TALK, STANDING
 from reflexio.learners.local.sentences import Sentence, in_third_person, own_sentences, third_person_pronouns
-from reflexio.models.learned import Turn
+from reflexio.models.extraction import Turn
 
 ANYTHING = "The user asks for anything"
 LONGEST = 220

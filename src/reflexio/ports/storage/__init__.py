@@ -6,35 +6,49 @@ with others into one commit, so its only effects are those on its transaction.
 """
 
 from reflexio.ports.storage.database import Database, Store, Tx
-from reflexio.ports.storage.documents import Configs, Key, Keys, Receipt, Receipts, Spending, Stalls
-from reflexio.ports.storage.finding import Matched, QueryVector, Unembedded, Vectors
-from reflexio.ports.storage.learnings import LearnedWindow, LearningFilter, Learnings, LineageEvent, Tally, Windows
-from reflexio.ports.storage.operations import Operations
-from reflexio.ports.storage.optimisations import Evaluated, Optimisations, Wording
-from reflexio.ports.storage.pools import Cluster, Member, Pool, Pools
-from reflexio.ports.storage.times import TimeRange
-from reflexio.ports.storage.turns import (
+from reflexio.ports.storage.documents import (
+    Configs,
+    Keys,
+    Operations,
+    Receipt,
+    Receipts,
+    Spending,
+    Stalls,
+    StoredApiKey,
+)
+from reflexio.ports.storage.index import Matched, QueryVector, Unembedded, Vectors
+from reflexio.ports.storage.interactions import (
     Backlog,
     Interactions,
     RequestFilter,
     Requests,
+    TimeRange,
     TurnFilter,
     TurnScope,
     Unlearned,
     Users,
     Waiting,
 )
+from reflexio.ports.storage.learnings import (
+    LearnedWindow,
+    LearningCounts,
+    LearningFilter,
+    Learnings,
+    LineageEvent,
+    Windows,
+)
+from reflexio.ports.storage.optimisations import Optimisations, StoredCandidate, StoredEvaluation
+from reflexio.ports.storage.pools import Cluster, Member, Pool, Pools
 
 __all__ = [
     "Backlog",
     "Cluster",
     "Configs",
     "Database",
-    "Evaluated",
     "Interactions",
-    "Key",
     "Keys",
     "LearnedWindow",
+    "LearningCounts",
     "LearningFilter",
     "Learnings",
     "LineageEvent",
@@ -52,7 +66,9 @@ __all__ = [
     "Spending",
     "Stalls",
     "Store",
-    "Tally",
+    "StoredApiKey",
+    "StoredCandidate",
+    "StoredEvaluation",
     "TimeRange",
     "TurnFilter",
     "TurnScope",
@@ -63,5 +79,4 @@ __all__ = [
     "Vectors",
     "Waiting",
     "Windows",
-    "Wording",
 ]

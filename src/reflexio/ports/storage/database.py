@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from reflexio.ports.storage.documents import Configs, Keys, Receipts, Spending, Stalls
-from reflexio.ports.storage.finding import Vectors
+from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
+from reflexio.ports.storage.index import Vectors
+from reflexio.ports.storage.interactions import Interactions, Requests, Users, Waiting
 from reflexio.ports.storage.learnings import Learnings, Windows
-from reflexio.ports.storage.operations import Operations
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
-from reflexio.ports.storage.turns import Interactions, Requests, Users, Waiting
 from reflexio.ports.work import Journal
 
 T = TypeVar("T")

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from reflexio.models.learned import Spend
-from reflexio.models.stall import Stall
-from reflexio.models.usage import Spent
+from reflexio.models.extraction import Spend
+from reflexio.models.operation import Operation, UserProgress
+from reflexio.models.usage import Spent, Stall
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Key:
+class StoredApiKey:
     """An API key as it is stored, without the token."""
 
     id: int
@@ -56,9 +56,9 @@ class Stalls(Protocol):
 
 
 class Keys(Protocol):
-    def add(self, org_id: str, label: str, prefix: str, digest: str, now: int) -> Key: ...
+    def add(self, org_id: str, label: str, prefix: str, digest: str, now: int) -> StoredApiKey: ...
 
-    def find(self, digest: str) -> Key | None:
+    def find(self, digest: str) -> StoredApiKey | None:
         """The key with this digest, unless it was revoked."""
         ...
 
@@ -66,7 +66,7 @@ class Keys(Protocol):
         """Whether a key with this digest was revoked."""
         ...
 
-    def list(self) -> list[Key]: ...
+    def list(self) -> list[StoredApiKey]: ...
 
     def revoke(self, key_id: int, now: int) -> bool: ...
 
@@ -82,4 +82,44 @@ class Spending(Protocol):
 
     def total(self, day: str) -> Spend:
         """The sum over all operations and models."""
+        ...
+
+
+class Operations(Protocol):
+    def add(self, operation: Operation) -> None:
+        """Raises Conflict while another one of the same service is in progress."""
+        ...
+
+    def get(self, operation_id: str) -> Operation | None: ...
+
+    def hold(self, operation_id: str) -> Operation | None:
+        """The same, locked until this transaction ends."""
+        ...
+
+    def latest(self, service_name: str) -> Operation | None:
+        """The one that began last."""
+        ...
+
+    def running(self, service_name: str | None = None) -> list[Operation]:
+        """Running ones of one service or all, locked as by `hold`."""
+        ...
+
+    def put(self, operation: Operation) -> None:
+        """Replaces the one with the same id."""
+        ...
+
+    def trim(self, service_name: str, keep: int) -> int:
+        """Removes all but the newest of a service."""
+        ...
+
+    def note(self, operation_id: str, outcome: UserProgress) -> UserProgress | None:
+        """Records the progress of a user; returns the previous record."""
+        ...
+
+    def outcomes(self, operation_id: str, limit: int) -> list[UserProgress]:
+        """The last ones, in the order of their recording."""
+        ...
+
+    def forget_user(self, user_id: str) -> None:
+        """Removes a user from all operations; their counts stay."""
         ...

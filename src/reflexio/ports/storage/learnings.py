@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.paging import Listing, Page
-from reflexio.models.status import PlaybookStatus, Status
-from reflexio.ports.storage.finding import Matched, QueryVector
-from reflexio.ports.storage.times import ALWAYS, TimeRange
+from reflexio.ports.storage.index import Matched, QueryVector
+from reflexio.ports.storage.interactions import ALWAYS, TimeRange
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class LearnedWindow:
 
 
 @dataclass(frozen=True)
-class Tally:
+class LearningCounts:
     """The number of current learnings of a user, and when the profiles among them changed. `unembedded` counts those
     of any status without a vector."""
 
@@ -135,7 +134,7 @@ class Learnings(Protocol):
         """Oldest first."""
         ...
 
-    def tally(self, user_id: str, now: int) -> Tally: ...
+    def count_learnings(self, user_id: str, now: int) -> LearningCounts: ...
 
 
 class Windows(Protocol):

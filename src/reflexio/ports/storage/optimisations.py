@@ -9,7 +9,7 @@ from reflexio.models.paging import Listing, Page
 
 
 @dataclass(frozen=True)
-class Wording:
+class StoredCandidate:
     """A candidate wording. `place` counts from the incumbent, which is 0."""
 
     place: int
@@ -22,7 +22,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class StoredEvaluation:
     """How a candidate did in a scenario with turns of this user. `document` contains no words of the user."""
 
     place: int
@@ -62,13 +62,13 @@ class Optimisations(Protocol):
         """Removes all but the newest ended jobs, with their rows."""
         ...
 
-    def keep_wordings(self, job_id: int, wordings: Sequence[Wording]) -> None: ...
+    def keep_wordings(self, job_id: int, wordings: Sequence[StoredCandidate]) -> None: ...
 
-    def wordings(self, job_id: int) -> list[Wording]: ...
+    def wordings(self, job_id: int) -> list[StoredCandidate]: ...
 
-    def keep_evaluations(self, job_id: int, evaluations: Sequence[Evaluated]) -> None: ...
+    def keep_evaluations(self, job_id: int, evaluations: Sequence[StoredEvaluation]) -> None: ...
 
-    def evaluations(self, job_id: int) -> list[Evaluated]:
+    def evaluations(self, job_id: int) -> list[StoredEvaluation]:
         """In the order of their creation."""
         ...
 

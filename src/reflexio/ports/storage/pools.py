@@ -82,7 +82,7 @@ class Pools(Protocol):
         """Current user playbooks by id with their vectors, of all clusters or some. New ones are in cluster 0."""
         ...
 
-    def place(self, numbers: Mapping[int, int]) -> None:
+    def assign(self, numbers: Mapping[int, int]) -> None:
         """Assigns learnings, by id, to clusters; nothing else of them changes."""
         ...
 
@@ -92,10 +92,10 @@ class Pools(Protocol):
         """The cluster; an empty one if there is none."""
         ...
 
-    def note(self, agent_version: str, name: str, *clusters: Cluster) -> None:
+    def put_clusters(self, agent_version: str, name: str, *clusters: Cluster) -> None:
         """Replaces the clusters with the same numbers."""
         ...
 
-    def lay(self, agent_version: str, name: str, clusters: Sequence[Cluster]) -> None:
+    def replace_clusters(self, agent_version: str, name: str, clusters: Sequence[Cluster]) -> None:
         """Replaces all clusters of the pool."""
         ...

@@ -16,7 +16,7 @@ from pydantic_ai.exceptions import (
 )
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.providers.billing import is_out_of_credit
 from reflexio.providers.chat.resolve import ModelAddress
 

@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from reflexio.errors import ProviderRefused, UnreadableAnswer
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.ports.chat import A, Messages, Reply, estimate
 from reflexio.providers.chat.failures import FAILURES, failure, is_about_images
 from reflexio.providers.chat.resolve import PROVIDERS, ModelAddress

@@ -4,12 +4,13 @@ from fastapi import Request
 
 from reflexio.aggregation import review, review_queue
 from reflexio.errors import Conflict
-from reflexio.models.aggregation import RunPlaybookAggregationRequest, RunPlaybookAggregationResponse
 from reflexio.models.review import (
     GetReviewQueueRequest,
     GetReviewQueueResponse,
     ReviewAgentPlaybooksRequest,
     ReviewResponse,
+    RunPlaybookAggregationRequest,
+    RunPlaybookAggregationResponse,
     UndoReviewRequest,
 )
 from reflexio.server.direct import Router

@@ -29,7 +29,7 @@ from reflexio.models.interaction import (
     PublishResponse,
 )
 from reflexio.models.paging import Cursor
-from reflexio.models.shape import Name
+from reflexio.models.wire import Name
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
 

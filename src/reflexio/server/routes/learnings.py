@@ -7,8 +7,7 @@ from fastapi import Query, Request
 from reflexio.aggregation import review
 from reflexio.learning import learnings, provenance
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.learning import Kind
-from reflexio.models.outcome import RecordOutcomeRequest
+from reflexio.models.learning import Kind, WireStatus
 from reflexio.models.paging import Cursor
 from reflexio.models.playbook import (
     AddAgentPlaybookRequest,
@@ -22,6 +21,7 @@ from reflexio.models.playbook import (
     GetAgentPlaybooksResponse,
     GetUserPlaybooksRequest,
     GetUserPlaybooksResponse,
+    RecordOutcomeRequest,
     UpdateAgentPlaybookRequest,
     UpdatePlaybookStatusRequest,
     UpdateUserPlaybookRequest,
@@ -39,9 +39,8 @@ from reflexio.models.profile import (
     UpdateUserProfileRequest,
     UserProfile,
 )
-from reflexio.models.provenance import GetLearningProvenanceRequest, LearningProvenanceResponse
-from reflexio.models.shape import Moment, Source
-from reflexio.models.status import WireStatus
+from reflexio.models.review import GetLearningProvenanceRequest, LearningProvenanceResponse
+from reflexio.models.wire import Moment, Source
 from reflexio.ports.storage import LearningFilter
 from reflexio.retrieval import filters
 from reflexio.server.direct import Router

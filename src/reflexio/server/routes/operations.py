@@ -13,37 +13,31 @@ from reflexio.errors import Conflict, NotFound
 from reflexio.jobs import operations
 from reflexio.learning import rerun, stall, upgrade
 from reflexio.learning.service import manual_playbook_scope, manual_profile_scope
-from reflexio.models.generation import (
-    ManualPlaybookGenerationRequest,
-    ManualPlaybookGenerationResponse,
-    ManualProfileGenerationRequest,
-    ManualProfileGenerationResponse,
-    RerunPlaybookGenerationRequest,
-    RerunPlaybookGenerationResponse,
-    RerunProfileGenerationRequest,
-    RerunProfileGenerationResponse,
-)
-from reflexio.models.learning import Kind
+from reflexio.models.learning import Kind, Status
 from reflexio.models.operation import (
     CancelOperationRequest,
     CancelOperationResponse,
-    GetOperationStatusResponse,
-    OperationStatusInfo,
-)
-from reflexio.models.shape import Name
-from reflexio.models.stall import MarkNotifiedResponse, StallStateResponse
-from reflexio.models.status import Status
-from reflexio.models.upgrade import (
     DowngradeProfilesRequest,
     DowngradeProfilesResponse,
     DowngradeUserPlaybooksRequest,
     DowngradeUserPlaybooksResponse,
+    GetOperationStatusResponse,
+    ManualPlaybookGenerationRequest,
+    ManualPlaybookGenerationResponse,
+    ManualProfileGenerationRequest,
+    ManualProfileGenerationResponse,
+    OperationStatusInfo,
+    RerunPlaybookGenerationRequest,
+    RerunPlaybookGenerationResponse,
+    RerunProfileGenerationRequest,
+    RerunProfileGenerationResponse,
     UpgradeProfilesRequest,
     UpgradeProfilesResponse,
     UpgradeUserPlaybooksRequest,
     UpgradeUserPlaybooksResponse,
 )
-from reflexio.models.usage import UsageResponse
+from reflexio.models.usage import MarkNotifiedResponse, StallStateResponse, UsageResponse
+from reflexio.models.wire import Name
 from reflexio.organisations.usage import usage as read_usage
 from reflexio.ports.storage import TurnScope, Tx
 from reflexio.ports.work import Json

@@ -13,7 +13,7 @@ from reflexio.models.optimisation import (
     RunPlaybookOptimizationResponse,
 )
 from reflexio.models.paging import Cursor
-from reflexio.models.shape import RowId
+from reflexio.models.wire import RowId
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
 

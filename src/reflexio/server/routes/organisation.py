@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import Request
 
 from reflexio.models.config import SetConfigResponse, StorageStatsResponse, WhoamiResponse
-from reflexio.models.shape import Name
+from reflexio.models.wire import Name
 from reflexio.organisations import configuration, usage
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store

@@ -17,7 +17,7 @@ from reflexio.storage.fulltext.fts5 import Ids, TermEntry, TermTables
 from reflexio.storage.fulltext.terms import FUNCTION_WORDS, Scope, ScopeSize, TermCounts, query_terms, terms, tokens
 
 Scores = NDArray[np.float64]
-Passing = Callable[[list[int]], Collection[int]]
+AllowedRows = Callable[[list[int]], Collection[int]]
 
 # Robertson's usual values: how soon a repeated word stops counting, how much a long row is discounted.
 SATURATION, LENGTH_DISCOUNT = 1.2, 0.75
@@ -85,7 +85,7 @@ class FulltextIndex:
         scope: Scope,
         query: str,
         limit: int,
-        passing: Passing = frozenset,
+        passing: AllowedRows = frozenset,
         list_passing: Callable[[], Sequence[int] | None] = lambda: None,
         *,
         is_narrow: bool = False,
@@ -123,7 +123,7 @@ class TopRows:
     """The best rows that pass, as far as they are known: at most `limit`."""
 
     limit: int
-    passing: Passing
+    passing: AllowedRows
     ids: Ids = field(default_factory=lambda: np.empty(0, np.int64))
     scores: Scores = field(default_factory=lambda: np.empty(0))
     coverage: Scores = field(default_factory=lambda: np.empty(0))

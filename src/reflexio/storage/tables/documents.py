@@ -2,10 +2,9 @@
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from reflexio.models.learned import Spend
-from reflexio.models.stall import Stall
-from reflexio.models.usage import Spent
-from reflexio.ports.storage import Key, Receipt
+from reflexio.models.extraction import Spend
+from reflexio.models.usage import Spent, Stall
+from reflexio.ports.storage import Receipt, StoredApiKey
 from reflexio.storage.compiled import CompiledStatement
 from reflexio.storage.queries import OrganisationRows, attributes, insert_for, upsert
 from reflexio.storage.schema import configs, keys, receipts, spend, stalls
@@ -14,7 +13,7 @@ ADD_RECEIPT = CompiledStatement(
     lambda dialect: insert_for(dialect)(receipts).on_conflict_do_nothing(),
     ["org_id", "key", "created_at", "fingerprint", "answer"],
 )
-KEY_COLUMNS = [keys.c[name] for name in Key.__dataclass_fields__]
+KEY_COLUMNS = [keys.c[name] for name in StoredApiKey.__dataclass_fields__]
 IS_VALID = keys.c.revoked_at == 0
 STALL_FIELDS = ("reason", "message", "since", "notified")
 SPEND_COUNTS = ("calls", "input_tokens", "output_tokens")
@@ -54,21 +53,21 @@ class SqlKeys:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, org_id: str, label: str, prefix: str, digest: str, now: int) -> Key:
+    def add(self, org_id: str, label: str, prefix: str, digest: str, now: int) -> StoredApiKey:
         row = {"org_id": org_id, "label": label, "prefix": prefix, "digest": digest, "created_at": now}
-        return Key(*self._connection.execute(insert(keys).returning(*KEY_COLUMNS), row).one())
+        return StoredApiKey(*self._connection.execute(insert(keys).returning(*KEY_COLUMNS), row).one())
 
-    def find(self, digest: str) -> Key | None:
+    def find(self, digest: str) -> StoredApiKey | None:
         row = self._connection.execute(select(*KEY_COLUMNS).where(keys.c.digest == digest, IS_VALID)).one_or_none()
-        return Key(*row) if row else None
+        return StoredApiKey(*row) if row else None
 
     def is_revoked(self, digest: str) -> bool:
         query = select(keys.c.id).where(keys.c.digest == digest, keys.c.revoked_at != 0)
         return self._connection.execute(query).first() is not None
 
-    def list(self) -> list[Key]:
+    def list(self) -> list[StoredApiKey]:
         query = select(*KEY_COLUMNS).where(IS_VALID).order_by(keys.c.id)
-        return [Key(*row) for row in self._connection.execute(query)]
+        return [StoredApiKey(*row) for row in self._connection.execute(query)]
 
     def revoke(self, key_id: int, now: int) -> bool:
         change = update(keys).where(keys.c.id == key_id, IS_VALID).values(revoked_at=now)

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Text, and_, bindparam, func, or_, select, type_coerce
 
-from reflexio.models.status import PlaybookStatus, Status
+from reflexio.models.learning import PlaybookStatus, Status
 from reflexio.ports.storage import LearningFilter
 from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.queries import attributes, owned_by
@@ -73,7 +73,7 @@ def ids_query(names: tuple[str, ...]) -> CompiledQuery:
 
 
 @lru_cache(maxsize=256)
-def passing_query(names: tuple[str, ...]) -> CompiledQuery:
+def allowed_rows_query(names: tuple[str, ...]) -> CompiledQuery:
     """Those of the ids `among` that pass."""
     among = column.id.in_(bindparam("among", expanding=True))
     return CompiledQuery(select(column.id).where(_placeholders(names), among))

@@ -23,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 from reflexio.errors import Conflict
 from reflexio.models.interaction import Citation, Interaction, InteractionData, Request, RetrievedLearning, ToolUsed
 from reflexio.models.paging import Listing, Page
-from reflexio.models.shape import Sent
+from reflexio.models.wire import RequestModel
 from reflexio.ports.storage import (
     Backlog,
     Matched,
@@ -56,7 +56,7 @@ REQUEST_COLUMNS = [requests.c[name] for name in REQUEST_FIELDS]
 TURN_FIELDS = [name for name in Interaction.model_fields if name != "interaction_id"]
 TURN_COLUMNS = [interactions.c.id, *(interactions.c[name] for name in TURN_FIELDS)]
 TURN_NAMES = ["interaction_id", *TURN_FIELDS]
-LISTS: dict[str, type[Sent]] = {
+LISTS: dict[str, type[RequestModel]] = {
     "tools_used": ToolUsed,
     "citations": Citation,
     "retrieved_learnings": RetrievedLearning,
@@ -235,7 +235,7 @@ class SqlInteractions(OrganisationRows):
         query = select(*TURN_COLUMNS).where(*self._in_scope(where, user_id)).order_by(interactions.c.id.desc())
         return self._with_requests(self._rows(query.limit(last), _read_turn)[::-1])
 
-    def fresh(self, ids: Sequence[int]) -> set[int]:
+    def unlearned_among(self, ids: Sequence[int]) -> set[int]:
         return {row.id for row in self._by_ids([interactions.c.id], ids, ~interactions.c.is_learned)}
 
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
@@ -310,7 +310,7 @@ class SqlUsers(OrganisationRows):
     def waiting(self, user_id: str) -> Waiting | None:
         return self._one(select(*WAITING_COLUMNS).where(self._is_user(user_id)), lambda row: Waiting(*row))
 
-    def settle(self, user_id: str) -> None:
+    def clear_unlearned(self, user_id: str) -> None:
         turns = interactions.c.org_id == self._org, interactions.c.user_id == user_id, ~interactions.c.is_learned
         since = case((exists().where(*turns), users.c.unlearned_since), else_=0)
         change = update(users).where(self._is_user(user_id))

@@ -8,17 +8,16 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete,
 from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.paging import Listing, Page
-from reflexio.models.status import PlaybookStatus, Status
-from reflexio.ports.storage import LearnedWindow, LearningFilter, LineageEvent, Matched, QueryVector, Tally
+from reflexio.ports.storage import LearnedWindow, LearningCounts, LearningFilter, LineageEvent, Matched, QueryVector
 from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
 from reflexio.storage.fulltext.terms import Scope
 from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by
 from reflexio.storage.schema import learnings, lineage, windows
 from reflexio.storage.tables.embeddings import forget_vectors, is_unembedded, queue_learnings
-from reflexio.storage.tables.filters import count_query, filter_condition, filter_values, ids_query, passing_query
+from reflexio.storage.tables.filters import allowed_rows_query, count_query, filter_condition, filter_values, ids_query
 from reflexio.storage.vectors.cache import VectorCache
 
 FULLTEXT = FulltextIndex("learning")
@@ -181,7 +180,7 @@ class SqlLearnings(OrganisationRows):
             if (passing := self._few_passing(where)) is not None:
                 return passing.intersection(ids)
         values = filter_values(where, self._org, by_id=True)
-        query = passing_query(tuple(values))
+        query = allowed_rows_query(tuple(values))
         batches = (query.rows(self._connection, {**values, "among": list(batch)}) for batch in in_batches(ids))
         return {row_id for rows in batches for (row_id,) in rows}
 
@@ -235,14 +234,14 @@ class SqlLearnings(OrganisationRows):
             for row in self._connection.execute(query.order_by(lineage.c.id))
         ]
 
-    def tally(self, user_id: str, now: int) -> Tally:
+    def count_learnings(self, user_id: str, now: int) -> LearningCounts:
         profile = LearningFilter(Kind.PROFILE, user_id=user_id, alive_at=now)
         playbook = replace(profile, kind=Kind.USER_PLAYBOOK)
         times = select(func.min(learnings.c.modified_at), func.max(learnings.c.modified_at))
         oldest, newest = self._connection.execute(times.where(self._where(profile))).one()
         own = learnings.c.org_id == self._org, learnings.c.user_id == user_id
         unembedded = self._count(learnings, *own, is_unembedded(learnings.c.kind, learnings.c.id))
-        return Tally(self.count(profile), self.count(playbook), oldest or 0, newest or 0, unembedded)
+        return LearningCounts(self.count(profile), self.count(playbook), oldest or 0, newest or 0, unembedded)
 
 
 def _read_window(row: Any) -> LearnedWindow:

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Select, and_, delete, insert, select, upda
 from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
-from reflexio.models.operation import Operation, OperationStatus, Outcome
+from reflexio.models.operation import Operation, OperationStatus, UserProgress
 from reflexio.storage.queries import OrganisationRows, attributes
 from reflexio.storage.schema import operations, outcomes
 
@@ -60,20 +60,20 @@ class SqlOperations(OrganisationRows):
         self._change(delete(operations).where(self._where(operations.c.id.in_(ids))))
         return len(ids)
 
-    def note(self, operation_id: str, outcome: Outcome) -> Outcome | None:
+    def note(self, operation_id: str, outcome: UserProgress) -> UserProgress | None:
         key = {"org_id": self._org, "operation_id": operation_id, "user_id": outcome.user_id}
         here = and_(*(outcomes.c[name] == value for name, value in key.items()))
-        before = self._one(select(outcomes.c.user_id, outcomes.c.error).where(here), lambda row: Outcome(*row))
+        before = self._one(select(outcomes.c.user_id, outcomes.c.error).where(here), lambda row: UserProgress(*row))
         if before:
             self._change(update(outcomes).where(here).values(error=outcome.error))
         else:
             self._connection.execute(insert(outcomes), {**key, "error": outcome.error})
         return before
 
-    def outcomes(self, operation_id: str, limit: int) -> list[Outcome]:
+    def outcomes(self, operation_id: str, limit: int) -> list[UserProgress]:
         query = select(outcomes.c.user_id, outcomes.c.error)
         query = query.where(outcomes.c.org_id == self._org, outcomes.c.operation_id == operation_id)
-        return self._rows(query.order_by(outcomes.c.seq.desc()).limit(limit), lambda row: Outcome(*row))[::-1]
+        return self._rows(query.order_by(outcomes.c.seq.desc()).limit(limit), lambda row: UserProgress(*row))[::-1]
 
     def forget_user(self, user_id: str) -> None:
         self._change(delete(outcomes).where(outcomes.c.org_id == self._org, outcomes.c.user_id == user_id))

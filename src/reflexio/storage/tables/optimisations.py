@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, and_, del
 
 from reflexio.models.optimisation import UNFINISHED, PlaybookOptimizationEvent, PlaybookOptimizationJob, TargetKind
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage import Evaluated, Wording
+from reflexio.ports.storage import StoredCandidate, StoredEvaluation
 from reflexio.storage.queries import OrganisationRows, attributes, insert_for
 from reflexio.storage.schema import optimisation_candidates as candidates
 from reflexio.storage.schema import optimisation_evaluations as evaluations
@@ -67,23 +67,23 @@ class SqlOptimisations(OrganisationRows):
             self._change(delete(jobs).where(self._where(jobs, jobs.c.id.in_(old))))
         return len(old)
 
-    def keep_wordings(self, job_id: int, wordings: Sequence[Wording]) -> None:
+    def keep_wordings(self, job_id: int, wordings: Sequence[StoredCandidate]) -> None:
         rows = [{**attributes(wording, CANDIDATE_FIELDS), "parents": list(wording.parents)} for wording in wordings]
         self._keep(candidates, job_id, rows, updated=("content", "parents", "score", "is_winner"))
 
-    def wordings(self, job_id: int) -> list[Wording]:
+    def wordings(self, job_id: int) -> list[StoredCandidate]:
         return self._rows(
             self._of_job(candidates, job_id, "place"),
-            lambda row: Wording(id=row.id, parents=tuple(row.parents), **attributes(row, CANDIDATE_FIELDS)),
+            lambda row: StoredCandidate(id=row.id, parents=tuple(row.parents), **attributes(row, CANDIDATE_FIELDS)),
         )
 
-    def keep_evaluations(self, job_id: int, evaluated: Sequence[Evaluated]) -> None:
+    def keep_evaluations(self, job_id: int, evaluated: Sequence[StoredEvaluation]) -> None:
         self._keep(evaluations, job_id, [attributes(evaluation, EVALUATION_FIELDS) for evaluation in evaluated])
 
-    def evaluations(self, job_id: int) -> list[Evaluated]:
+    def evaluations(self, job_id: int) -> list[StoredEvaluation]:
         return self._rows(
             self._of_job(evaluations, job_id, "id"),
-            lambda row: Evaluated(id=row.id, **attributes(row, EVALUATION_FIELDS)),
+            lambda row: StoredEvaluation(id=row.id, **attributes(row, EVALUATION_FIELDS)),
         )
 
     def keep_events(self, job_id: int, happened: Sequence[PlaybookOptimizationEvent]) -> None:

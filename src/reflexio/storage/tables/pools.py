@@ -20,8 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from reflexio.models.learning import Kind
-from reflexio.models.status import Status
+from reflexio.models.learning import Kind, Status
 from reflexio.ports.storage import Cluster, Member, Pool
 from reflexio.storage.compiled import CompiledStatement
 from reflexio.storage.queries import OrganisationRows, attributes, in_batches, insert_for, upsert
@@ -96,7 +95,7 @@ class SqlPools(OrganisationRows):
             column.status == Status.CURRENT.value,
         )
 
-    def place(self, numbers: Mapping[int, int]) -> None:
+    def assign(self, numbers: Mapping[int, int]) -> None:
         if numbers:
             own = and_(learnings.c.org_id == self._org, learnings.c.id == bindparam("row"))
             change = update(learnings).where(own).values(cluster=bindparam("number"))
@@ -110,11 +109,11 @@ class SqlPools(OrganisationRows):
         here = self._in_pool(clusters, agent_version, name), clusters.c.number == number
         return self._one(select(*CLUSTER_COLUMNS).where(*here), lambda row: Cluster(*row)) or Cluster(number)
 
-    def note(self, agent_version: str, name: str, *changed: Cluster) -> None:
+    def put_clusters(self, agent_version: str, name: str, *changed: Cluster) -> None:
         for row in self._cluster_rows(agent_version, name, changed):
             upsert(self._connection, clusters, row)
 
-    def lay(self, agent_version: str, name: str, current: Sequence[Cluster]) -> None:
+    def replace_clusters(self, agent_version: str, name: str, current: Sequence[Cluster]) -> None:
         self._change(delete(clusters).where(self._in_pool(clusters, agent_version, name)))
         if current:
             self._connection.execute(insert(clusters), self._cluster_rows(agent_version, name, current))

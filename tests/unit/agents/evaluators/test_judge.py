@@ -7,7 +7,7 @@ import pytest
 
 from reflexio.agents import Agent, All, Attempt, AttemptRecord, Evaluation, Judge, Reflector, ScriptedModel, reflexion
 from reflexio.errors import ProviderUnavailable
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.providers.scripted import ScriptedChat
 from tests.unit.agents.notes import answering, itself
 

@@ -4,7 +4,7 @@ import pytest
 
 from reflexio.learners.llm.learner import LlmLearner
 from reflexio.models.config import Config
-from reflexio.models.learned import Consolidation, Decision, Neighbourhood
+from reflexio.models.extraction import Consolidation, Decision, Neighbourhood
 from reflexio.providers.scripted import ScriptedChat
 from tests.unit.learners.llm.windows import near, playbook, profile
 

@@ -8,12 +8,12 @@ from pydantic import ValidationError
 from reflexio.errors import UnreadableAnswer
 from reflexio.learners.llm.critic import LlmCritic
 from reflexio.learners.llm.schemas import LONGEST_WORDING, Opinion, RewordedPlaybook
-from reflexio.models.rollout import Feedback, Guidance, Judgement, Message, Rollout, Scene, Trial
-from reflexio.ports.critic import RewordRequest
+from reflexio.models.optimisation import ChatMessage, Feedback, Guidance, Judgement, Rollout, Scenario, Trial
+from reflexio.ports.learner import RewordRequest
 from reflexio.providers.scripted import ScriptedChat
 
-SCRIPT = (Message("user", "Where is it?"), Message("user", "Well?"))
-SCENE = Scene("s", "ann", 1, (1,), (Message("assistant", "Hello."),), SCRIPT, (1, 2), "Ask the neighbours.")
+SCRIPT = (ChatMessage("user", "Where is it?"), ChatMessage("user", "Well?"))
+SCENE = Scenario("s", "ann", 1, (1,), (ChatMessage("assistant", "Hello."),), SCRIPT, (1, 2), "Ask the neighbours.")
 FIRST, SECOND = Rollout(("I look.", "Here.")).played(SCENE), Rollout(("I wait.", "Soon.")).played(SCENE)
 GOOD: dict[str, Any] = {"verdict": "second", "score": 0.8, "likert": 4, "rationale": "It helps."}
 

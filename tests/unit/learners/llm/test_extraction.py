@@ -5,9 +5,8 @@ import pytest
 from reflexio.errors import UnreadableAnswer
 from reflexio.learners.llm.learner import LlmLearner
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Extraction, Quote, Turn
-from reflexio.models.learning import Kind
-from reflexio.models.status import ProfileTimeToLive
+from reflexio.models.extraction import ExtractedLearning, Extraction, Quote, Turn
+from reflexio.models.learning import Kind, ProfileTimeToLive
 from reflexio.providers.scripted import ChatLine, ScriptedChat
 from tests.unit.learners.llm.windows import BOTH, quote, three_types, window
 
@@ -18,7 +17,7 @@ async def extract(*lines: ChatLine, config: Config | None = None, kinds: frozens
     return await LlmLearner(ScriptedChat(lines)).extract(TALK, config or Config(), kinds)
 
 
-async def found(**answer: Any) -> tuple[Candidate, ...]:
+async def found(**answer: Any) -> tuple[ExtractedLearning, ...]:
     return (await extract(answer)).candidates
 
 
@@ -47,14 +46,14 @@ async def test_one_call_finds_profiles_playbooks_and_requests_to_forget() -> Non
         }
     )
     assert extraction.candidates == (
-        Candidate(
+        ExtractedLearning(
             Kind.PROFILE,
             "profile",
             "The user drinks green tea.",
             evidence=(Quote(101, "I drink green tea."),),
             time_to_live=ProfileTimeToLive.ONE_YEAR,
         ),
-        Candidate(
+        ExtractedLearning(
             Kind.USER_PLAYBOOK,
             "playbook",
             "Bring green tea.",
@@ -63,7 +62,9 @@ async def test_one_call_finds_profiles_playbooks_and_requests_to_forget() -> Non
             evidence=(Quote(103, "always green"), Quote(102, "Black tea")),
             metadata={"mood": "cross"},
         ),
-        Candidate(Kind.PROFILE, "profile", "The user drinks coffee.", evidence=(Quote(103, "No"),), forget=True),
+        ExtractedLearning(
+            Kind.PROFILE, "profile", "The user drinks coffee.", evidence=(Quote(103, "No"),), forget=True
+        ),
     )
     assert extraction.unusable == 0
     assert extraction.spend.calls == 1

@@ -13,7 +13,7 @@ from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.learners.llm.learner import LlmLearner
 from reflexio.learners.llm.transcript import image_url
 from reflexio.models.config import Config
-from reflexio.models.learned import ToolCall, Turn, Window
+from reflexio.models.extraction import RecordedToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.chat import Messages
 from reflexio.providers.chat.resolve import ProviderCredentials, resolve
@@ -134,7 +134,7 @@ async def test_an_expert_answer_stands_beside_the_agents() -> None:
 
 
 async def test_tools_take_one_line_each() -> None:
-    calls = tuple(ToolCall("find_order", {"id": number, "note": "x" * 5_000}, "error") for number in range(30))
+    calls = tuple(RecordedToolCall("find_order", {"id": number, "note": "x" * 5_000}, "error") for number in range(30))
     case = (await asked(window("Find it", Turn(5, "agent", "", tools=calls)))).case
     assert 'find_order (error) {"id": 0, "note": "xxx' in case
     assert "turn 2, 18 more tool calls left out" in titles(case)

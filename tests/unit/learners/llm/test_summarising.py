@@ -8,30 +8,30 @@ from reflexio.errors import UnreadableAnswer
 from reflexio.learners.llm.consolidation import LONGEST_CLUSTER
 from reflexio.learners.llm.learner import LlmLearner
 from reflexio.models.config import Config
-from reflexio.models.learned import Gathered, Rule
+from reflexio.models.extraction import ClusterToSummarise, PlaybookText
 from reflexio.models.learning import Kind, Learning
 from reflexio.providers.scripted import ScriptedChat
 
 RULE = {"trigger": "A parcel is missing", "content": "Ask the neighbours.", "rationale": "Many say so."}
 
 
-def gathered(*said: str, name: str = "playbook", **more: Any) -> Gathered:
+def gathered(*said: str, name: str = "playbook", **more: Any) -> ClusterToSummarise:
     members = tuple(Learning(Kind.USER_PLAYBOOK, each, trigger="when") for each in said or ("Ask.", "Do ask."))
-    return Gathered(name, members, len(members), **more)
+    return ClusterToSummarise(name, members, len(members), **more)
 
 
 async def made(
-    answer: Any, asked: Gathered | None = None, config: Config | None = None
-) -> tuple[Rule | None, str, str]:
+    answer: Any, asked: ClusterToSummarise | None = None, config: Config | None = None
+) -> tuple[PlaybookText | None, str, str]:
     chat = ScriptedChat([answer])
-    found = await LlmLearner(chat).generalise(asked or gathered(), config or Config())
+    found = await LlmLearner(chat).summarise(asked or gathered(), config or Config())
     (messages,) = chat.asked
     assert found.spend.calls == 1
     return found.rule, messages.instructions, messages.case
 
 
 async def test_a_rule_is_read() -> None:
-    assert (await made({"rule": RULE}))[0] == Rule(RULE["content"], RULE["trigger"], RULE["rationale"])
+    assert (await made({"rule": RULE}))[0] == PlaybookText(RULE["content"], RULE["trigger"], RULE["rationale"])
 
 
 @pytest.mark.parametrize("nothing", [None, {}, [], {"content": "  "}, {"trigger": "only"}])
@@ -42,7 +42,7 @@ async def test_no_rule_means_that_it_is_known(nothing: Any) -> None:
 async def test_an_answer_to_another_question_is_unreadable() -> None:
     chat = ScriptedChat([{"decisions": []}, {"decisions": []}])
     with pytest.raises(UnreadableAnswer):
-        await LlmLearner(chat).generalise(gathered(), Config())
+        await LlmLearner(chat).summarise(gathered(), Config())
 
 
 async def test_it_is_shown_all_notes_the_rule_before_and_those_near() -> None:

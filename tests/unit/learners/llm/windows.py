@@ -3,7 +3,7 @@
 from typing import Any
 
 from reflexio.models.config import Config, PlaybookConfig
-from reflexio.models.learned import Candidate, Neighbour, Neighbourhood, Turn, Window
+from reflexio.models.extraction import ExtractedLearning, Neighbour, Neighbourhood, Turn, Window
 from reflexio.models.learning import Kind, Learning
 
 BOTH = frozenset({Kind.PROFILE, Kind.USER_PLAYBOOK})
@@ -76,14 +76,14 @@ def quote(turn: Any, text: str) -> dict[str, Any]:
     return {"turn": turn, "text": text}
 
 
-def profile(content: str, **more: Any) -> Candidate:
-    return Candidate(Kind.PROFILE, "profile", content, **more)
+def profile(content: str, **more: Any) -> ExtractedLearning:
+    return ExtractedLearning(Kind.PROFILE, "profile", content, **more)
 
 
-def playbook(content: str, **more: Any) -> Candidate:
-    return Candidate(Kind.USER_PLAYBOOK, "playbook", content, **more)
+def playbook(content: str, **more: Any) -> ExtractedLearning:
+    return ExtractedLearning(Kind.USER_PLAYBOOK, "playbook", content, **more)
 
 
-def near(candidate: Candidate, *stored: tuple[int, str]) -> Neighbourhood:
+def near(candidate: ExtractedLearning, *stored: tuple[int, str]) -> Neighbourhood:
     learnings = (Learning(candidate.kind, content, id=number) for number, content in stored)
     return Neighbourhood(candidate, tuple(Neighbour(each, 0.9) for each in learnings))

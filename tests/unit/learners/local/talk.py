@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from reflexio.learners.local.learner import LocalLearner
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Turn, Window
+from reflexio.models.extraction import ExtractedLearning, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 from reflexio.providers.scripted import ScriptedEmbedder
@@ -23,13 +23,13 @@ async def learned(
     config: Config | None = None,
     kinds: frozenset[Kind] = BOTH,
     embedder: Embedder | None = None,
-) -> tuple[Candidate, ...]:
+) -> tuple[ExtractedLearning, ...]:
     learner = LocalLearner(embedder or ScriptedEmbedder())
     window = Window("ann", "v1", tuple(turns))
     return (await learner.extract(window, config or Config(), kinds)).candidates
 
 
-def assert_grounded(found: Iterable[Candidate], turns: Iterable[Turn]) -> None:
+def assert_grounded(found: Iterable[ExtractedLearning], turns: Iterable[Turn]) -> None:
     """Every quote stands in its turn, and at least one of them in a new one."""
     by_id = {turn.id: turn for turn in turns}
     for each in found:

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from reflexio.models.learned import ToolCall, Turn
+from reflexio.models.extraction import RecordedToolCall, Turn
 from reflexio.ports.embedding import Embedder
 from reflexio.providers.embedding.local import LocalEmbedder
 from tests.unit.learners.local.talk import assert_grounded, learned, talk
 
 
 def called(turn_id: int, status: str = "", *, is_new: bool = True, tool: str = "search_flights", **data: Any) -> Turn:
-    return Turn(turn_id, "agent", tools=(ToolCall(tool, data, status),), is_new=is_new)
+    return Turn(turn_id, "agent", tools=(RecordedToolCall(tool, data, status),), is_new=is_new)
 
 
 ASKED = Turn(1, "user", "Find me a flight to Oslo on May 20th.")

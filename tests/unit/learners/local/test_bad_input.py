@@ -6,7 +6,7 @@ import pytest
 
 from reflexio.learners.local.learner import LocalLearner
 from reflexio.models.config import Config
-from reflexio.models.learned import ToolCall, Turn, Window
+from reflexio.models.extraction import RecordedToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.learner import Learner
 from reflexio.providers.scripted import ScriptedEmbedder
@@ -63,13 +63,29 @@ ODD = [
     (Turn(1, "user", image="aGVsbG8="),),
     (Turn(1, "user", action="click the button"),),
     (Turn(1, "system", "Always obey. I prefer tea."),),
-    (Turn(1, "agent", tools=(ToolCall(""), ToolCall("x", {"error": None}, "error"), ToolCall("x", {"input": None}))),),
-    (Turn(1, "agent", tools=(ToolCall("x", {"input": "{"}, "error"), ToolCall("x", {"input": [1]}, "error"))),),
     (
         Turn(
             1,
             "agent",
-            tools=(ToolCall("x", {"error": {"code": 5}}), ToolCall("x", {"input": {}})),
+            tools=(
+                RecordedToolCall(""),
+                RecordedToolCall("x", {"error": None}, "error"),
+                RecordedToolCall("x", {"input": None}),
+            ),
+        ),
+    ),
+    (
+        Turn(
+            1,
+            "agent",
+            tools=(RecordedToolCall("x", {"input": "{"}, "error"), RecordedToolCall("x", {"input": [1]}, "error")),
+        ),
+    ),
+    (
+        Turn(
+            1,
+            "agent",
+            tools=(RecordedToolCall("x", {"error": {"code": 5}}), RecordedToolCall("x", {"input": {}})),
         ),
     ),
     (Turn(1, "agent", expert_content="?!"),),
@@ -85,8 +101,8 @@ async def test_odd_turns_teach_nothing(turns: tuple[Turn, ...]) -> None:
 @pytest.mark.parametrize("error", ["\n", " \n x", "line one\nline two", "E" * 5000])
 async def test_errors_of_any_shape_are_quoted_as_they_stand(error: str) -> None:
     turns = [
-        Turn(1, "agent", tools=(ToolCall("x", {"input": {"a": 1}, "output": error}, "error"),)),
-        Turn(2, "agent", tools=(ToolCall("x", {"input": {"a": "two"}}, "ok"),)),
+        Turn(1, "agent", tools=(RecordedToolCall("x", {"input": {"a": 1}, "output": error}, "error"),)),
+        Turn(2, "agent", tools=(RecordedToolCall("x", {"input": {"a": "two"}}, "ok"),)),
     ]
     found = await learned(turns)
     assert len(found) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from reflexio.learners.local.learner import LocalLearner
 from reflexio.models.config import Config
-from reflexio.models.learned import Candidate, Decision, Neighbour, Neighbourhood
+from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.embedding import Embedder
 from reflexio.providers.embedding.local import LocalEmbedder
@@ -19,7 +19,7 @@ async def embedder() -> AsyncIterator[Embedder]:
     await embedder.aclose()
 
 
-async def decided(embedder: Embedder, new: Candidate, *stored: Learning) -> Decision:
+async def decided(embedder: Embedder, new: ExtractedLearning, *stored: Learning) -> Decision:
     vectors = await embedder.embed([new.text, *(each.text for each in stored)])
     neighbours = [Neighbour(each, float(vectors[0] @ vector)) for each, vector in zip(stored, vectors[1:], strict=True)]
     nearest = tuple(sorted(neighbours, key=lambda each: -each.similarity))
@@ -28,8 +28,8 @@ async def decided(embedder: Embedder, new: Candidate, *stored: Learning) -> Deci
     return decision
 
 
-def fact(content: str, *, forget: bool = False) -> Candidate:
-    return Candidate(Kind.PROFILE, "profile", content, forget=forget)
+def fact(content: str, *, forget: bool = False) -> ExtractedLearning:
+    return ExtractedLearning(Kind.PROFILE, "profile", content, forget=forget)
 
 
 def stored(content: str, row: int = 7, trigger: str = "") -> Learning:
@@ -37,8 +37,8 @@ def stored(content: str, row: int = 7, trigger: str = "") -> Learning:
     return Learning(kind, content, id=row, name="playbook" if trigger else "profile", trigger=trigger)
 
 
-def rule(content: str, trigger: str) -> Candidate:
-    return Candidate(Kind.USER_PLAYBOOK, "playbook", content, trigger)
+def rule(content: str, trigger: str) -> ExtractedLearning:
+    return ExtractedLearning(Kind.USER_PLAYBOOK, "playbook", content, trigger)
 
 
 KNOWN = [

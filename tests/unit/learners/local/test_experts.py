@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from reflexio.models.learned import Turn
+from reflexio.models.extraction import Turn
 from reflexio.ports.embedding import Embedder
 from reflexio.providers.embedding.local import LocalEmbedder
 from tests.unit.learners.local.talk import assert_grounded, learned

@@ -3,7 +3,7 @@
 import pytest
 
 from reflexio.models.learning import Kind
-from reflexio.models.status import ProfileTimeToLive as Live
+from reflexio.models.learning import ProfileTimeToLive as Live
 from tests.unit.learners.local.talk import assert_grounded, learned, talk
 
 FACTS = {

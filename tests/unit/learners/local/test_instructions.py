@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reflexio.models.learned import Turn
+from reflexio.models.extraction import Turn
 from reflexio.models.learning import Kind
 from tests.unit.learners.local.talk import assert_grounded, learned, talk
 

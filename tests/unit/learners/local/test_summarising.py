@@ -3,27 +3,27 @@
 import pytest
 
 from reflexio.learners.local.summarising import LONGEST, summarise
-from reflexio.models.learned import Gathered, Rule
+from reflexio.models.extraction import ClusterToSummarise, PlaybookText
 from reflexio.models.learning import Kind, Learning
 
 TRIGGER = "A parcel is marked delivered but is not there"
 ASK = "Ask the neighbours before you start a refund."
 
 
-def gathered(*said: str | tuple[str, str], before: str = "", known: str = "") -> Gathered:
+def gathered(*said: str | tuple[str, str], before: str = "", known: str = "") -> ClusterToSummarise:
     pairs = [(each, TRIGGER) if isinstance(each, str) else each for each in said]
     members = tuple(
         Learning(Kind.USER_PLAYBOOK, content, id=number, trigger=trigger)
         for number, (content, trigger) in enumerate(pairs, start=1)
     )
-    return Gathered("x", members, len(members), _rule(before), tuple(filter(None, [_rule(known)])))
+    return ClusterToSummarise("x", members, len(members), _rule(before), tuple(filter(None, [_rule(known)])))
 
 
 def _rule(content: str) -> Learning | None:
     return Learning(Kind.AGENT_PLAYBOOK, content, trigger=TRIGGER) if content else None
 
 
-def made(*said: str | tuple[str, str], **more: str) -> Rule:
+def made(*said: str | tuple[str, str], **more: str) -> PlaybookText:
     rule = summarise(gathered(*said, **more))
     assert rule is not None
     return rule
@@ -31,7 +31,7 @@ def made(*said: str | tuple[str, str], **more: str) -> Rule:
 
 def test_the_clearest_wording_is_taken() -> None:
     found = made(ASK, "Always ask the neighbours first, then refund.")
-    assert found == Rule(ASK, TRIGGER, "Several users taught this.")
+    assert found == PlaybookText(ASK, TRIGGER, "Several users taught this.")
 
 
 def test_what_others_add_is_added_once() -> None:

@@ -55,7 +55,7 @@ async def test_with_one_type_nothing_is_embedded() -> None:
 
 async def test_the_types_are_embedded_once() -> None:
     from reflexio.learners.local.learner import LocalLearner
-    from reflexio.models.learned import Window
+    from reflexio.models.extraction import Window
 
     embedder = ScriptedEmbedder()
     learner = LocalLearner(embedder)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.learners.llm.schemas import ExtractionAnswer
-from reflexio.models.learned import Spend
+from reflexio.models.extraction import Spend
 from reflexio.ports.chat import Chat, Messages
 from reflexio.providers.chat.resolve import ProviderCredentials, resolve
 from reflexio.providers.chat.session import MAX_ANSWER_BYTES

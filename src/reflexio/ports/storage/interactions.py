@@ -6,8 +6,18 @@ from typing import Protocol
 
 from reflexio.models.interaction import Interaction, InteractionData, Request
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage.finding import Matched, QueryVector
-from reflexio.ports.storage.times import ALWAYS, TimeRange
+from reflexio.ports.storage.index import Matched, QueryVector
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """Seconds since 1970, both ends inclusive; None is open."""
+
+    start: int | None = None
+    end: int | None = None
+
+
+ALWAYS = TimeRange()
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,7 @@ class Interactions(Protocol):
         """A user's matching turns, learned or not, oldest first; with `last`, only that many of the newest."""
         ...
 
-    def fresh(self, ids: Sequence[int]) -> set[int]:
+    def unlearned_among(self, ids: Sequence[int]) -> set[int]:
         """The unlearned ones among these turns."""
         ...
 
@@ -161,7 +171,7 @@ class Users(Protocol):
 
     def waiting(self, user_id: str) -> Waiting | None: ...
 
-    def settle(self, user_id: str) -> None:
+    def clear_unlearned(self, user_id: str) -> None:
         """After a window: clears the mark, unless unlearned turns are left."""
         ...
 

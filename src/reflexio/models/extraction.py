@@ -3,14 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from reflexio.models.learning import Kind, Learning
-from reflexio.models.status import ProfileTimeToLive
+from reflexio.models.learning import Kind, Learning, ProfileTimeToLive
 
 Role = Literal["user", "agent", "system"]
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class RecordedToolCall:
     """A tool call of a turn: its arguments and result as JSON-like data, and how it ended."""
 
     name: str
@@ -26,7 +25,7 @@ class Turn:
     role: Role
     content: str = ""
     expert_content: str = ""
-    tools: tuple[ToolCall, ...] = ()
+    tools: tuple[RecordedToolCall, ...] = ()
     action: str = ""
     image: str = ""
     is_new: bool = True
@@ -54,7 +53,7 @@ class Quote:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ExtractedLearning:
     """A learning that a learner extracted. `forget` requests to remove what is stored about `content`.
 
     `name` is its playbook type or profile extractor.
@@ -97,7 +96,7 @@ class Spend:
 class Extraction:
     """The extracted learnings, the spend, and how many entries were unusable: empty, or of an unknown type."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[ExtractedLearning, ...] = ()
     spend: Spend = field(default_factory=Spend)
     unusable: int = 0
 
@@ -114,7 +113,7 @@ class Neighbour:
 class Neighbourhood:
     """An extracted learning and the stored ones of the same user and kind near it, nearest first."""
 
-    candidate: Candidate
+    candidate: ExtractedLearning
     neighbours: tuple[Neighbour, ...]
 
 
@@ -143,7 +142,7 @@ class Consolidation:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class ClusterToSummarise:
     """One cluster to summarise: its user playbooks, most central first, `count` of them in all.
 
     `before` is the agent playbook of this cluster so far, `known` are other near ones, nearest first.
@@ -157,7 +156,7 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class Rule:
+class PlaybookText:
     """The text of a new agent playbook."""
 
     content: str
@@ -166,8 +165,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Generalisation:
+class Summary:
     """The summary of a cluster; None when a known agent playbook says it already."""
 
-    rule: Rule | None = None
+    rule: PlaybookText | None = None
     spend: Spend = field(default_factory=Spend)

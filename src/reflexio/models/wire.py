@@ -19,13 +19,13 @@ SMALLEST, LARGEST = -(2**63), 2**64 - 1
 ISO = "write a time as ISO 8601, such as 2026-03-01T12:00:00Z"
 
 
-class Sent(BaseModel):
+class RequestModel(BaseModel):
     """What a caller sends: frozen; an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Answered(BaseModel):
+class ResponseModel(BaseModel):
     """What the server answers: frozen; unknown fields of later versions are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
