@@ -87,9 +87,9 @@ _HOMES = {
     "UserPlaybook": "models.playbook",
     "UserProfile": "models.profile",
     "ConversationTurn": "models.search",
-    "PlaybookStatus": "models.status",
-    "ProfileTimeToLive": "models.status",
-    "Status": "models.status",
+    "PlaybookStatus": "models.learning",
+    "ProfileTimeToLive": "models.learning",
+    "Status": "models.learning",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605  one list, not two
