@@ -329,8 +329,7 @@ async def test_a_scope_reaches_no_other_organisation(database: Database) -> None
     assert await scoped(database.of("ours"), TurnScope()) == {"ann": ["hello"]}
     assert await scoped(database.of("ours"), TurnScope(source="mail")) == {}
     (theirs,) = await database.of("theirs").read(lambda tx: tx.interactions.within(TurnScope(), "bob"))
-    theirs_among = lambda tx: tx.interactions.unlearned_among([theirs.turn.interaction_id])  # noqa: E731
-    assert await database.of("ours").read(theirs_among) == set()
+    assert (
         await database.of("ours").read(lambda tx: tx.interactions.unlearned_among([theirs.turn.interaction_id]))
         == set()
     )
