@@ -1,4 +1,4 @@
-"""Statements that are handed straight to the driver answer as SQLAlchemy's own would."""
+"""Compiled queries return the same rows as SQLAlchemy would."""
 
 from pathlib import Path
 

@@ -21,8 +21,10 @@ def test_a_new_database_is_what_migrating_an_empty_one_makes(tmp_path: Path) -> 
             versions = connection.exec_driver_sql("SELECT version_num FROM alembic_version").all()
         engine.dispose()
         # Neither the order of the constraints nor blanks say anything.
-        said = {(kind, name, table, *sorted(re.split(r"[\s,()]+", sql or ""))) for kind, name, table, sql in rows}
-        return said | {tuple(row) for row in versions}
+        definitions = {
+            (kind, name, table, *sorted(re.split(r"[\s,()]+", sql or ""))) for kind, name, table, sql in rows
+        }
+        return definitions | {tuple(row) for row in versions}
 
     assert tables(tmp_path / "new.db", migrate._create) == tables(tmp_path / "migrated.db", migrate._upgrade)
 
@@ -36,14 +38,14 @@ def test_a_migration_is_never_changed_but_followed_by_another(tmp_path: Path, re
     engine = create_engine(f"sqlite:///{tmp_path / 'reflexio.db'}")
     with engine.begin() as connection:
         migrate._upgrade(connection, to=revision)
-        # Tables that SQLite makes by itself for a full-text index are not ours.
+        # Tables that SQLite makes automatically for a full-text index are not ours.
         rows = connection.exec_driver_sql(
             "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
             r" AND name NOT GLOB '*_fts_*' AND name NOT GLOB 'sqlite_*' ORDER BY name"
         ).all()
     engine.dispose()
-    said = "\n".join(f"{name}: {' '.join(sql.split())}" for name, sql in rows)
-    assert hashlib.sha256(said.encode()).hexdigest()[:16] == FROZEN[revision]
+    definitions = "\n".join(f"{name}: {' '.join(sql.split())}" for name, sql in rows)
+    assert hashlib.sha256(definitions.encode()).hexdigest()[:16] == FROZEN[revision]
 
 
 def test_every_migration_is_listed_in_order() -> None:

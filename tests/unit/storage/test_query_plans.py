@@ -1,4 +1,4 @@
-"""How SQLite finds rows: what is asked for by id must not walk through the rows of everyone."""
+"""How SQLite finds rows: a lookup by id must not walk through the rows of everyone."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ from reflexio.storage.vectors.cache import VectorCache
 IDS = list(range(1, 51))
 CURRENT = LearningFilter(Kind.USER_PLAYBOOK, statuses=(Status.CURRENT,))
 
-ASKED: dict[str, Callable[[SqlTx], Any]] = {
+BY_ID: dict[str, Callable[[SqlTx], Any]] = {
     "turns": lambda tx: tx.interactions.many(IDS),
     "turns not learned from": lambda tx: tx.interactions.unlearned_among(IDS),
     "turns that pass": lambda tx: tx.interactions._passing(TurnFilter(user_id="ann"), IDS),
@@ -29,36 +29,36 @@ ASKED: dict[str, Callable[[SqlTx], Any]] = {
 }
 
 
-WAITING: dict[str, tuple[Callable[[SqlTx], Any], str]] = {
+BY_PARTIAL_INDEX: dict[str, tuple[Callable[[SqlTx], Any], str]] = {
     "turns to index": (lambda tx: SqlVectors(tx._connection).index_turns(200), "interactions_unindexed"),
     "turns to learn from": (lambda tx: tx.interactions.unlearned("ann", 10), "interactions_unlearned"),
 }
 
 
-@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
-async def test_rows_are_looked_up_by_their_ids(tmp_path: Path, ask: Callable[[SqlTx], Any]) -> None:
-    plan = await first_plan(tmp_path, ask)
+@pytest.mark.parametrize("query", BY_ID.values(), ids=BY_ID)
+async def test_rows_are_looked_up_by_their_ids(tmp_path: Path, query: Callable[[SqlTx], Any]) -> None:
+    plan = await first_plan(tmp_path, query)
     assert plan[0].endswith("USING INTEGER PRIMARY KEY (rowid=?)"), plan
 
 
-@pytest.mark.parametrize(("ask", "index"), WAITING.values(), ids=WAITING)
+@pytest.mark.parametrize(("query", "index"), BY_PARTIAL_INDEX.values(), ids=BY_PARTIAL_INDEX)
 async def test_what_waits_is_found_without_what_is_done(
-    tmp_path: Path, ask: Callable[[SqlTx], Any], index: str
+    tmp_path: Path, query: Callable[[SqlTx], Any], index: str
 ) -> None:
-    plan = await first_plan(tmp_path, ask)
+    plan = await first_plan(tmp_path, query)
     assert f"INDEX {index}" in plan[0], plan
 
 
-async def first_plan(tmp_path: Path, ask: Callable[[SqlTx], Any]) -> list[str]:
-    """How SQLite answers the first statement of a question."""
-    database, run = open_sqlite(tmp_path / "data.db"), list[str]()
+async def first_plan(tmp_path: Path, query: Callable[[SqlTx], Any]) -> list[str]:
+    """How SQLite answers the first statement of a query."""
+    database, statements = open_sqlite(tmp_path / "data.db"), list[str]()
 
-    def see(connection: Connection) -> list[str]:
-        driver_connection(connection).set_trace_callback(run.append)
-        ask(SqlTx(connection, "default", VectorCache()))
+    def explain(connection: Connection) -> list[str]:
+        driver_connection(connection).set_trace_callback(statements.append)
+        query(SqlTx(connection, "default", VectorCache()))
         driver_connection(connection).set_trace_callback(None)
-        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {run[0]}")]
+        return [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statements[0]}")]
 
-    plan = await database.write(see)
+    plan = await database.write(explain)
     await database.close()
     return plan

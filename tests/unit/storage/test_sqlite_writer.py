@@ -1,4 +1,4 @@
-"""One thread writes for all, and what fails takes nothing of the others with it."""
+"""One thread writes for all callers, and a write that fails undoes nothing of the others."""
 
 import asyncio
 import threading
@@ -93,7 +93,7 @@ async def test_a_write_that_fails_fails_alone(database: SqliteDatabase, failing:
     assert await digests(database) == {"d1", "d2"}
 
 
-async def test_when_the_whole_transaction_is_lost_nobody_is_told_that_it_was_made(database: SqliteDatabase) -> None:
+async def test_when_the_whole_transaction_is_lost_every_caller_gets_an_error(database: SqliteDatabase) -> None:
     again = text("INSERT OR ROLLBACK INTO keys (org_id, digest) VALUES ('acme', 'd1')")
     held = Held(database)
     before = database._writer.write(add(1))

@@ -100,20 +100,20 @@ class FulltextIndex:
         """
         tables = TermTables(tx, self.entity)
         size = tables.size(scope.narrowest)
-        if limit <= 0 or not size.rows or not (wanted := query_terms(query)):
+        if limit <= 0 or not size.rows or not (words := query_terms(query)):
             return Matched()
         top = TopRows(limit, passing)
         if size.rows <= SCANNED_ROWS:
-            ids, counts = tables.of_scope(scope, wanted)
+            ids, counts = tables.of_scope(scope, words)
             listed = list_passing()
             if listed is not None and len(listed) < len(ids):
                 is_listed = np.isin(ids, listed, assume_unique=True)
                 ids, counts = ids[is_listed], counts.of_rows(is_listed)
-            spread = _score_all(ids, counts, wanted, top)
+            spread = _score_all(ids, counts, words, top)
         elif is_narrow and (listed := list_passing()) is not None:
-            spread = _score_all(*tables.among(np.asarray(listed, np.int64), scope, wanted), wanted, top)
+            spread = _score_all(*tables.among(np.asarray(listed, np.int64), scope, words), words, top)
         else:
-            spread = _score_candidates(tables, scope, wanted, size, top)
+            spread = _score_candidates(tables, scope, words, size, top)
         coverage = tuple(top.coverage.tolist())
         return Matched(tuple(top.ids.tolist()), tuple(top.scores.tolist()), coverage, spread=spread)
 
@@ -212,7 +212,7 @@ def _add_candidates(
     room, left = CANDIDATE_ROWS, float(weights.sum())
     small = SMALL_SHARE * left
     for place in np.argsort(-weights, kind="stable").tolist():
-        # Stops when the other terms could not lift a row that would not be read above a row that is wanted.
+        # Stops when the other terms could not lift a row that would not be read above a row among the best.
         if room <= 0 or left <= small or (rows_with[place] > SHORT_LIST and table.gap(limit) >= left - small):
             break
         if rows_with[place] < room / 2:

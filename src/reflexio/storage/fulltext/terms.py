@@ -86,13 +86,13 @@ def terms(text: str) -> list[str]:
     if text.isascii():
         return [stem(word)[:_LONGEST_TERM] for word in _ASCII_WORD.findall(text.lower())]
     bare = _MARK.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    found: list[str] = []
+    words: list[str] = []
     for piece in _PIECE.finditer(unicodedata.normalize("NFC", bare).lower()):
         if run := piece["run"]:
-            found += [*run, *(run[at : at + 2] for at in range(len(run) - 1))]
+            words += [*run, *(run[at : at + 2] for at in range(len(run) - 1))]
         else:
-            found.append(stem(piece[0])[:_LONGEST_TERM])
-    return found
+            words.append(stem(piece[0])[:_LONGEST_TERM])
+    return words
 
 
 def query_terms(query: str) -> list[str]:

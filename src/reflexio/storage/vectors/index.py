@@ -286,16 +286,16 @@ def _coarse_to_fine(snapshot: SegmentsSnapshot, target: NDArray[np.float32], siz
     farthest = 64 * len(bits)
     within = np.bincount(distances, minlength=farthest + 2)[: farthest + 1].cumsum()
     sample = snapshot.nearest(np.arange(0, snapshot.used, max(1, snapshot.used // SAMPLED_ROWS)), target)
-    reached, given, pool = -1, 0, NOTHING
-    while given < within[-1]:
-        limit = min(int(np.searchsorted(within, max(LEAST_RESCORED, RESCORED_FOR_ONE * (given + size)))), farthest)
+    reached, returned, pool = -1, 0, NOTHING
+    while returned < within[-1]:
+        limit = min(int(np.searchsorted(within, max(LEAST_RESCORED, RESCORED_FOR_ONE * (returned + size)))), farthest)
         if limit > reached:
-            slots = np.flatnonzero((distances <= limit) & (distances > reached) if given else distances <= limit)
+            slots = np.flatnonzero((distances <= limit) & (distances > reached) if returned else distances <= limit)
             rescored = snapshot.nearest(slots, target)
             ids, scores = np.concatenate((pool.ids, rescored.ids)), np.concatenate((pool.scores, rescored.scores))
             pool, reached = Nearest.ranked(ids, scores), limit
         yield replace(pool.part(0, size), mean=sample.mean, spread=sample.spread)
-        given += min(size, len(pool))
+        returned += min(size, len(pool))
         pool = pool.part(size)
         size *= 4
 
