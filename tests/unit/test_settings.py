@@ -1,4 +1,4 @@
-"""The environment, read once."""
+"""Settings are read from environment variables; a wrong value is named."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from reflexio.settings import Settings
 
 
 def test_without_variables_the_defaults_hold() -> None:
-    found = Settings.read({})
-    assert (found.host, found.port, found.data) == ("127.0.0.1", 8081, Path.home() / ".reflexio")
-    assert (found.api_key, found.rate_limits, found.cors_origins) == ("", (), ())
+    settings = Settings.read({})
+    assert (settings.host, settings.port, settings.data) == ("127.0.0.1", 8081, Path.home() / ".reflexio")
+    assert (settings.api_key, settings.rate_limits, settings.cors_origins) == ("", (), ())
 
 
 def test_every_field_has_a_variable() -> None:
-    found = Settings.read(
+    settings = Settings.read(
         {
             "REFLEXIO_DATA": "~/memory",
             "REFLEXIO_HOST": "0.0.0.0",  # noqa: S104  read, not listened on
@@ -27,14 +27,14 @@ def test_every_field_has_a_variable() -> None:
             "REFLEXIO_LOG_LEVEL": "debug",
         }
     )
-    assert found.data == Path.home() / "memory"
-    assert (found.port, found.max_body_bytes, found.agent_version) == (9000, 10, "v9")
-    assert found.cors_origins == ("https://a.test", "https://b.test")
+    assert settings.data == Path.home() / "memory"
+    assert (settings.port, settings.max_body_bytes, settings.agent_version) == (9000, 10, "v9")
+    assert settings.cors_origins == ("https://a.test", "https://b.test")
 
 
 @pytest.mark.parametrize("name", ["PORT", "MAX_BODY_BYTES"])
 @pytest.mark.parametrize("text", ["many", "-1", "1.5", "0x10"])
-def test_a_number_that_is_none_is_named(name: str, text: str) -> None:
+def test_a_value_that_is_no_number_is_named(name: str, text: str) -> None:
     with pytest.raises(InvalidRequest, match=f"REFLEXIO_{name}"):
         Settings.read({f"REFLEXIO_{name}": text})
 
@@ -43,3 +43,20 @@ def test_a_number_that_is_none_is_named(name: str, text: str) -> None:
 def test_a_value_out_of_range_is_named(name: str, text: str) -> None:
     with pytest.raises(InvalidRequest, match=f"REFLEXIO_{name}: '?{text}"):
         Settings.read({f"REFLEXIO_{name}": text})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("PORT", "99999", "REFLEXIO_PORT: 99999 is more than 65535"),
+        ("PORT", "http", "REFLEXIO_PORT: 'http' is not a whole number"),
+        ("LOG_LEVEL", "loud", "REFLEXIO_LOG_LEVEL: 'loud' is none of critical, error"),
+    ],
+)
+def test_a_wrong_value_is_named_with_the_reason(name: str, text: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        Settings.read({f"REFLEXIO_{name}": text})
+
+
+def test_the_log_level_may_be_in_capitals() -> None:
+    assert Settings.read({"REFLEXIO_LOG_LEVEL": "WARNING"}).log_level == "warning"

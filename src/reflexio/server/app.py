@@ -53,7 +53,7 @@ ROUTERS = (
 
 
 class ServerApp(FastAPI):
-    """FastAPI behind the request gate. `entry` is made when the application starts."""
+    """FastAPI behind the request gate. `entry`, the gate, is set when the application starts."""
 
     entry: ASGIApp
 

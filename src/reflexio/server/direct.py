@@ -89,20 +89,16 @@ class JsonRoute(APIRoute):
 class DirectRoute(APIRoute):
     """A route that is answered without FastAPI. Its function takes the request and a body, and returns a model.
 
-    FastAPI only documents it. Its router, its resolution of dependencies and its serialisation cost about 0.4 ms of
-    the 2 ms that a publish takes over loopback; parsing and validating in one step and serialising in another does not.
+    FastAPI only documents it. FastAPI's router, dependencies and serialisation take 0.39 ms for a publish of four
+    turns, the handler below 0.08 ms (measured without storage); the whole publish takes 1 to 2 ms. The body model
+    validates the JSON text itself, and the response model writes it.
     """
 
     def get_route_handler(self) -> Handler:
-        parameters, endpoint, exclude_none = self.dependant, self.endpoint, self.response_model_exclude_none
-        others = (
-            *parameters.path_params,
-            *parameters.query_params,
-            *parameters.header_params,
-            *parameters.dependencies,
-        )
-        models = [*(field.field_info.annotation for field in parameters.body_params), self.response_model]
-        if others or len(models) != 2 or not all(map(_is_model, models)):
+        needs, endpoint, exclude_none = self.dependant, self.endpoint, self.response_model_exclude_none
+        parameters = needs.path_params + needs.query_params + needs.header_params
+        models = [*(field.field_info.annotation for field in needs.body_params), self.response_model]
+        if parameters or needs.dependencies or len(models) != 2 or not all(map(_is_model, models)):
             raise TypeError(f"{self.path} cannot be direct: it must take a request and one model, and return a model.")
         body_model: type[BaseModel] = models[0]
 
@@ -115,8 +111,8 @@ class DirectRoute(APIRoute):
                 # Strict, from JSON: a number is no text and "yes" is no boolean, but a date may be written as text.
                 parsed = body_model.model_validate_json(body, strict=True)
             except ValidationError as invalid:
-                found = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
-                raise RequestValidationError(found) from None
+                errors = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
+                raise RequestValidationError(errors) from None
             result: BaseModel = await endpoint(request, parsed)
             content = result.__pydantic_serializer__.to_json(result, exclude_none=exclude_none)
             return Response(content, media_type="application/json")

@@ -61,7 +61,7 @@ class RateLimiter:
 
 
 class RequestGate:
-    """An ASGI application in front of FastAPI's. Errors that nobody has answered become problem responses here."""
+    """An ASGI application in front of FastAPI's. Errors that no route has answered become problem responses here."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Runs the server in this process until it is asked to stop."""
+"""Runs the server in this process until a signal stops it."""
 
 import logging
 import socket
