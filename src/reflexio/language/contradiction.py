@@ -63,9 +63,9 @@ _AND = re.compile(r"\s+and\s+", re.I)
 
 _LIGHT_VERBS = word_set("use uses used using put keep keeping give gives giving provide write add maximise maximize")
 _LIGHT = _LIGHT_VERBS | word_set("""
-    ensure sure try needed remember
-    explicitly strongly person people someone prefer prefers preferred preferring favour favor choose pick enjoy
-    enjoys enjoying like likes love der die das den dem ein eine einen el la los las un une le les il lo
+    ensure sure try needed remember explicitly strongly person people someone
+    prefer prefers preferred preferring favour favor choose pick enjoy enjoys enjoying like likes love
+    der die das den dem ein eine einen el la los las un une le les il lo
 """)
 """Words without weight in a claim: "keep answers short" is about short answers, "likes jazz" about jazz."""
 _SILENT = FUNCTION_WORDS | PREPOSITIONS | REFUSALS | _LIGHT

@@ -42,6 +42,8 @@ FUNCTION_WORDS = word_set("""
 """)
 """Grammar, adverbs of degree, verbs that say no more than "do it", and the participants of a conversation."""
 _IN_EVERY_REQUEST = word_set("ask asks asked answer more most up out over")
+_NOT_STEMMED = word_set("informal political politics publication publications")
+"""Porter gives them the stems of "inform", "polite" and "public"."""
 _EMPTY = FUNCTION_WORDS | PREPOSITIONS | _IN_EVERY_REQUEST
 
 
@@ -51,7 +53,8 @@ def words(text: str) -> list[str]:
 
 def root(word: str) -> str:
     """The stem of a word, of an adverb that of its adjective: Porter keeps the ending of "briefly"."""
-    return stem(word[:-2] if len(word) > 6 and word.endswith("ly") else word)
+    base = word[:-2] if len(word) > 6 and word.endswith("ly") else word
+    return base if base in _NOT_STEMMED else stem(base)
 
 
 @lru_cache(maxsize=4096)

@@ -49,6 +49,7 @@ NO_CONTRADICTIONS = [
     ("Do not guess; look it up in the docs.", "Look it up in the docs."),
     ("Respond in English.", "Do not respond in German."),
     ("Be brief.", "Be polite."),
+    ("Be formal.", "Inform the customer."),
     ("Antworte kurz.", "Antworte auf Deutsch."),
     ("", "Never say never."),
 ]
