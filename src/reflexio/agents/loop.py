@@ -90,10 +90,6 @@ class _AgentAnswer:
     output: Any = None
     failure: Evaluation | None = None
 
-    @property
-    def is_finished(self) -> bool:
-        return self.failure is None
-
 
 class ReflexionLoop:
     """One run of a plan. `events` reports what happens; the last event holds the result."""
@@ -194,7 +190,7 @@ class ReflexionLoop:
     # Evaluating
 
     async def _evaluate(self, attempt: Attempt, answer: _AgentAnswer) -> Events:
-        started, finished = time.perf_counter(), answer.is_finished
+        started, finished = time.perf_counter(), answer.failure is None
         evaluation = answer.failure or await self._ask_evaluator(answer.output, attempt)
         passed = is_passed(evaluation, self.plan.threshold)
         record = AttemptRecord(attempt.number, answer.output, evaluation, passed, finished, attempt.lessons)

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, TypeAlias
 
 from reflexio.agents.attempt import Lesson
@@ -16,7 +17,7 @@ from reflexio.agents.lessons.store import Recalled, Saved, is_retired, repeats, 
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.sync import ReflexioClient
 from reflexio.models.playbook import AgentPlaybook, Outcomes, UserPlaybook
-from reflexio.models.search import Explanation, SearchUserPlaybooksResponse, UnifiedSearchResponse
+from reflexio.models.search import SearchUserPlaybooksResponse, UnifiedSearchResponse
 
 Client: TypeAlias = AsyncReflexioClient | ReflexioClient
 USER, AGENT = "user_playbook:", "agent_playbook:"
@@ -70,9 +71,10 @@ class ReflexioLessons:
             *((_from_agent(hit), explanations[str(hit.agent_playbook_id)]) for hit in response.agent_playbooks),
             *((_from_user(hit), explanations[str(hit.user_playbook_id)]) for hit in response.user_playbooks),
         ]
-        hits = [(lesson, why) for lesson, why in hits if _is_relevant(lesson, why, min_similarity)]
         hits.sort(key=lambda hit: -hit[1].score)
-        return [Recalled(lesson, why.vector_score or 0.0) for lesson, why in hits[:k]]
+        least = -inf if min_similarity is None else min_similarity
+        recalled = [Recalled(lesson, why.vector_score or 0.0) for lesson, why in hits if not is_retired(lesson)]
+        return [hit for hit in recalled if hit.similarity >= least][:k]
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         """Saves lessons; one answer for each, in order. New lessons are stored all or none."""
@@ -132,11 +134,6 @@ class ReflexioLessons:
 def _with_short_trigger(lesson: Lesson) -> Lesson:
     """A trigger says when a lesson applies; a task of many pages does not."""
     return replace(lesson, trigger=lesson.trigger[:LONGEST_TRIGGER].strip())
-
-
-def _is_relevant(lesson: Lesson, explanation: Explanation, min_similarity: float | None) -> bool:
-    is_near = min_similarity is None or (explanation.vector_score or 0.0) >= min_similarity
-    return is_near and not is_retired(lesson.helped, lesson.hurt)
 
 
 def _from_user(playbook: UserPlaybook) -> Lesson:

@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -99,11 +100,8 @@ class VectorStoreLessons:
         """At most `k` lessons of this user or of everybody, the most relevant first."""
         active = {**_owned_by([user_id, EVERYBODY], agent_version), "retired": {"$exists": False}}
         hits = await self.store.search(task, k=k, filter=active)
-        return [
-            Recalled(_to_lesson(hit), hit.score)
-            for hit in hits
-            if min_similarity is None or hit.score >= min_similarity
-        ]
+        least = -inf if min_similarity is None else min_similarity
+        return [Recalled(_to_lesson(hit), hit.score) for hit in hits if hit.score >= least]
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         """Saves lessons; one answer for each, in order."""
@@ -129,8 +127,8 @@ class VectorStoreLessons:
             await self._bump(lesson_id, {"helped" if passed else "hurt": 1})
         for lesson_id in ids:
             for chunk in await self.store.get_by_ids([lesson_id]):
-                counts = chunk.metadata
-                if "retired" not in counts and is_retired(counts.get("helped", 0), counts.get("hurt", 0)):
+                lesson = _to_lesson(SearchResult(chunk, 0.0, lesson_id))
+                if "retired" not in chunk.metadata and is_retired(lesson):
                     await self._bump(lesson_id, {"retired": 1})
 
     async def forget(self, user_id: str | None) -> None:
@@ -177,9 +175,9 @@ def repeats(lesson: Lesson, known: Lesson, similarity: float | None) -> bool:
     return len(words & known_words) / len(words | known_words) >= SAME_WORDS
 
 
-def is_retired(helped: int, hurt: int) -> bool:
+def is_retired(lesson: Lesson) -> bool:
     """Tried often enough, and hurt more often than it helped."""
-    return helped + hurt >= LEAST_TRIED and hurt > helped
+    return lesson.helped + lesson.hurt >= LEAST_TRIED and lesson.hurt > lesson.helped
 
 
 def save_lock(*owner: Hashable) -> asyncio.Lock:
