@@ -9,7 +9,7 @@ Names are imported when they are first used, so that `import reflexio` costs nex
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-DISTRIBUTION = "reflexio"
+DISTRIBUTION = "reflexio-learn"
 """The name under which this package is installed."""
 
 if TYPE_CHECKING:
