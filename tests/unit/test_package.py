@@ -125,3 +125,11 @@ def test_the_calls_of_the_foundation_exist() -> None:
         "get_learning_status",
     }
     assert wanted <= public_methods(ReflexioClient).keys()
+
+
+def test_the_command_line_without_the_server_extra_names_the_remedy() -> None:
+    code = "import sys; sys.modules['typer'] = None; from reflexio.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'reflexio-learn[server]'" in done.stderr
+    assert "Traceback" not in done.stderr

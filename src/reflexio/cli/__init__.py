@@ -8,9 +8,13 @@ import sys
 
 def main() -> None:
     """Runs the command line."""
-    from reflexio.cli.app import app
     from reflexio.errors import ReflexioError
 
+    try:
+        from reflexio.cli.app import app
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"reflexio: {error}. Install the server: pip install 'reflexio-learn[server]'\n")
+        sys.exit(1)
     try:
         app()
     except ReflexioError as error:
