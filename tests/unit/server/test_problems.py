@@ -46,7 +46,7 @@ async def test_a_mistake_of_the_server_tells_nothing_but_where_to_look(
     [
         (errors.StorageFull(path="/data"), 507, "free some space"),
         (errors.StorageCorrupt(path="/data"), 503, "restore a backup"),
-        (errors.StorageUnavailable(), 503, "try again"),
+        (errors.StorageUnavailable(), 503, "Try again"),
         (errors.Conflict("taken"), 409, "taken"),
         (errors.NotFound(what="request", id="x"), 404, "no request 'x'"),
     ],

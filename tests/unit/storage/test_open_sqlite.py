@@ -170,7 +170,7 @@ def test_a_database_of_an_unreleased_version_is_refused_and_left_alone(
     make(path)
     change(path, statement)
     before = path.read_bytes()
-    with pytest.raises(StorageUnfinished, match=rf"never released \({re.escape(missing)}.*move the file away to start"):
+    with pytest.raises(StorageUnfinished, match=rf"unreleased Reflexio \({re.escape(missing)}.*move the file away to start"):
         open_sqlite(path)
     assert path.read_bytes() == before
 
