@@ -170,7 +170,8 @@ def test_a_database_of_an_unreleased_version_is_refused_and_left_alone(
     make(path)
     change(path, statement)
     before = path.read_bytes()
-    with pytest.raises(StorageUnfinished, match=rf"unreleased Reflexio \({re.escape(missing)}.*move the file away to start"):
+    reason = rf"unreleased Reflexio \({re.escape(missing)}.*move the file away to start"
+    with pytest.raises(StorageUnfinished, match=reason):
         open_sqlite(path)
     assert path.read_bytes() == before
 
