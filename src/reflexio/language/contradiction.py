@@ -20,7 +20,6 @@ from reflexio.language.words import (
     is_negative,
     overlap,
     root,
-    word_list,
     words,
 )
 
@@ -57,7 +56,7 @@ def _single_valued() -> list[re.Pattern[str]]:
 @cache
 def _silent_words() -> Words:
     lists = "function_words", "prepositions", "refusals", "light_verbs", "light_words"
-    return _NONE.union(*map(word_list, lists))
+    return _NONE.union(*(CUES.lists[name] for name in lists))
 
 
 def contradicts(one: str, other: str) -> bool:
@@ -255,10 +254,10 @@ def _claim(text: str, condition: Words, *, is_negated: bool = False) -> _Claim:
     carrying = 0
     end = len(tokens)
     for place, word in enumerate(tokens):
-        if word in word_list("prepositions") and carrying > 1:
+        if word in CUES.lists["prepositions"] and carrying > 1:
             end = place
             break
-        carrying += word in word_list("light_verbs") or not _is_silent(word)
+        carrying += word in CUES.lists["light_verbs"] or not _is_silent(word)
     matter = tokens[:end]
     return _Claim(is_negated ^ is_negative(matter), _meaning(matter), _meaning(tokens[end:]), condition)
 

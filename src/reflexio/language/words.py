@@ -38,8 +38,9 @@ class CueFile(dict[str, re.Pattern[str]]):
         parts = self.data["parts"]
         return phrase(re.sub(r"\{([a-z_]+)\}", lambda part: _join(parts[part[1]]), _join(pattern)))
 
-    def words(self, name: str) -> frozenset[str]:
-        return frozenset(self.data["lists"][name].split())
+    @cached_property
+    def lists(self) -> dict[str, frozenset[str]]:
+        return {name: frozenset(words.split()) for name, words in self.data["lists"].items()}
 
 
 def _join(lines: str) -> str:
@@ -50,14 +51,8 @@ CUES = CueFile(Path(__file__).with_name("words.toml"))
 
 
 @cache
-def word_list(name: str) -> frozenset[str]:
-    """A list of `words.toml`."""
-    return CUES.words(name)
-
-
-@cache
 def _words_without_meaning() -> frozenset[str]:
-    return word_list("function_words") | word_list("prepositions") | word_list("in_every_request")
+    return CUES.lists["function_words"] | CUES.lists["prepositions"] | CUES.lists["in_every_request"]
 
 
 def words(text: str) -> list[str]:
@@ -67,7 +62,7 @@ def words(text: str) -> list[str]:
 def root(word: str) -> str:
     """The stem of a word, of an adverb that of its adjective: Porter keeps the ending of "briefly"."""
     base = word[:-2] if len(word) > 6 and word.endswith("ly") else word
-    return base if base in word_list("not_stemmed") else stem(base)
+    return base if base in CUES.lists["not_stemmed"] else stem(base)
 
 
 @lru_cache(maxsize=4096)
@@ -88,12 +83,12 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def is_negation(word: str) -> bool:
-    return word in word_list("negations") or word.endswith("n't")
+    return word in CUES.lists["negations"] or word.endswith("n't")
 
 
 def is_negative(text: list[str]) -> bool:
     """Whether words say no. Two negations cancel each other."""
-    return sum(is_negation(word) or word in word_list("refusals") for word in text) % 2 == 1
+    return sum(is_negation(word) or word in CUES.lists["refusals"] for word in text) % 2 == 1
 
 
 def phrase(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:

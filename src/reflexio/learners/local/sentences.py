@@ -40,11 +40,6 @@ def cue_pairs(name: str) -> list[tuple[re.Pattern[str], str]]:
 
 
 @cache
-def _unchanged_verbs() -> frozenset[str]:
-    return CUES.words("same_in_third_person")
-
-
-@cache
 def _substitutions(name: str) -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(rf"\b{words}\b"), instead) for words, instead in CUES.data["substitutions"][name]]
 
@@ -167,7 +162,7 @@ def _conjugated_verb(verb: str) -> str:
     if plain in _IRREGULAR:
         return _IRREGULAR[plain]
     is_past = plain.endswith("ed") and not plain.endswith(("eed", "shed", "embed"))
-    if plain in _unchanged_verbs() or is_past or plain.endswith("n't") or not plain.isalpha():
+    if plain in CUES.lists["same_in_third_person"] or is_past or plain.endswith("n't") or not plain.isalpha():
         return verb
     if plain.endswith(("s", "x", "z", "ch", "sh", "o")):
         return verb + "es"

@@ -91,7 +91,7 @@ def _arguments(call: RecordedToolCall) -> dict[str, Any]:
                 except ValueError:
                     return {key: arguments}
             return arguments if isinstance(arguments, dict) else {key: arguments}
-    return {key: value for key, value in call.data.items() if key not in CUES.words("outcomes")}
+    return {key: value for key, value in call.data.items() if key not in CUES.lists["outcomes"]}
 
 
 def _shortened(text: str) -> str:
