@@ -12,16 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from reflexio.language.words import (
-    CUES,
-    content_words,
-    figures,
-    is_negation,
-    is_negative,
-    overlap,
-    root,
-    words,
-)
+from reflexio.language.words import CUES, content_words, figures, is_negation, is_negative, overlap, root, words
 
 SAME_MATTER = 0.7  # of the words of two claims, by Dice
 RELATED = 0.5  # cosine below which two statements are about different things

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class LocalLearner:
         return [match for match in [*matches, *recoveries(turns)] if match]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _hash_of_rules() -> str:
     """Of the source of the rules and their cues, so that it changes with every change of them."""
     digest = blake2b(digest_size=6)

@@ -16,7 +16,7 @@ from reflexio.models.extraction import Quote, Turn
 MOST_READ = 6_000  # characters of a turn; what is longer was pasted
 LONGEST_SENTENCE = 400
 MASK = "\x1a"
-CUES = CueFile(Path(__file__).with_name("cues.toml"))  # of all rules
+CUES = CueFile(Path(__file__).with_name("cues.toml"))  # of all rules of the learner
 
 _QUOTATION = re.compile(
     r"```.*?(?:```|\Z)"  # code
