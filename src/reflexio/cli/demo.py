@@ -1,6 +1,7 @@
 """`reflexio demo`: a real server, the conversations of four customers of a small shop, and what was learned."""
 
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,60 +13,8 @@ from reflexio.client.sync import ReflexioClient
 from reflexio.server.process import running_server
 
 AGENT_VERSION = "shop-1"
-Conversation = tuple[str, str, list[dict[str, Any]]]
-
-CONVERSATIONS: list[Conversation] = [
-    (
-        "amira",
-        "order-1841",
-        [
-            {"role": "User", "content": "My parcel is marked delivered, but there is nothing here."},
-            {"role": "Agent", "content": "I am sorry. I have started a refund for you."},
-            {"role": "User", "content": "No, always check with the neighbours first, then look at refunds."},
-            {"role": "Agent", "content": "Understood. The driver's note says it is with number 12, next door."},
-            {"role": "User", "content": "Found it. By the way, I prefer to be written to by e-mail, not by phone."},
-        ],
-    ),
-    (
-        "jonas",
-        "order-1857",
-        [
-            {"role": "User", "content": "The tracking says delivered, I have received nothing."},
-            {"role": "Agent", "content": "Shall I send a new one?"},
-            {"role": "User", "content": "Don't send anything before you have asked my neighbours, please."},
-            {"role": "Agent", "content": "They have it: the lady on the second floor."},
-        ],
-    ),
-    (
-        "mei",
-        "lamp-returns",
-        [
-            {"role": "User", "content": "How do I return a lamp that I bought in March?"},
-            {
-                "role": "Agent",
-                "content": "You can return it within 14 days.",
-                "expert_content": "Lamps can be returned for 100 days. Print the label under Orders > Returns; the "
-                "refund comes two days after the parcel has been scanned.",
-            },
-        ],
-    ),
-    (
-        "pavel",
-        "invoice-77",
-        [
-            {"role": "User", "content": "I need invoice 77 with our VAT number on it."},
-            {
-                "role": "Agent",
-                "content": "Here it is, with your VAT number.",
-                "tools_used": [
-                    {"tool_name": "get_invoice", "tool_data": {"id": "77"}, "status": "error: id must be a number"},
-                    {"tool_name": "get_invoice", "tool_data": {"id": 77}, "status": "ok"},
-                ],
-            },
-            {"role": "User", "content": "Thanks. I am vegetarian, by the way: no leather samples in the parcel."},
-        ],
-    ),
-]
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CONVERSATIONS: list[dict[str, Any]] = _DATA["conversations"]
 
 
 def demo() -> None:
@@ -84,14 +33,19 @@ def demo() -> None:
 
 
 def _publish(client: ReflexioClient, console: Console) -> None:
-    total = sum(len(turns) for _, _, turns in CONVERSATIONS)
+    total = sum(len(conversation["turns"]) for conversation in CONVERSATIONS)
     with Progress(console=console) as progress:
         bar = progress.add_task("Publishing conversations and learning from them", total=total)
-        for user, session, turns in CONVERSATIONS:
+        for conversation in CONVERSATIONS:
             client.publish_interaction(
-                user, turns, session_id=session, source="demo", agent_version=AGENT_VERSION, wait_for_response=True
+                conversation["user"],
+                conversation["turns"],
+                session_id=conversation["session"],
+                source="demo",
+                agent_version=AGENT_VERSION,
+                wait_for_response=True,
             )
-            progress.advance(bar, len(turns))
+            progress.advance(bar, len(conversation["turns"]))
 
 
 def _table(title: str, **styles: str) -> Table:
@@ -113,7 +67,7 @@ def _show_turns(client: ReflexioClient, console: Console) -> None:
 
 def _show_learnings(client: ReflexioClient, console: Console) -> None:
     table = _table("Learned by rules, without a model", user="cyan", kind="magenta", learning="green", quote="")
-    for user, _, _ in CONVERSATIONS:
+    for user in (conversation["user"] for conversation in CONVERSATIONS):
         for profile in client.get_profiles(user).user_profiles:
             table.add_row(user, "profile", profile.content, profile.source_span)
         for playbook in client.get_user_playbooks(user_id=user).user_playbooks:

@@ -10,22 +10,9 @@ person has one of. The words are English, with the negations of some other langu
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from reflexio.language.words import (
-    FUNCTION_WORDS,
-    PREPOSITIONS,
-    REFUSALS,
-    content_words,
-    figures,
-    is_negation,
-    is_negative,
-    overlap,
-    phrase,
-    root,
-    word_set,
-    words,
-)
+from reflexio.language.words import CUES, content_words, figures, is_negation, is_negative, overlap, root, words
 
 SAME_MATTER = 0.7  # of the words of two claims, by Dice
 RELATED = 0.5  # cosine below which two statements are about different things
@@ -35,88 +22,32 @@ MOST_READ = 10_000  # characters
 
 _SPACES = re.compile(r"[^\S\n]+")
 _SENTENCE = re.compile(r"(?<![.!?;\n])[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
-_CLAUSE = re.compile(
-    r",?\s+\b(?:but|however|whereas|and then|then)\b,?\s+|(?:,|\s+and)\s+(?=(?:never|do not|don't|avoid|always|"
-    r"instead)\b)|:\s+",
-    re.I,
-)
-_CONDITION = re.compile(
-    r"^\s*(?:if|when|whenever|once|as soon as|in case|while|wenn|falls|si|cuando|quand)\b(?P<before>[^,]*),"
-    r"|\b(?:if|when|whenever|in case|while)\b(?P<after>.*)$",
-    re.I | re.S,
-)
-_HARMLESS = re.compile(
-    r"\b(?:do(?:es)? not|don't|never|not|without)\s+(?:forget(?:ting)?|fail(?:ing)?|hesitat(?:e|ing)|neglect(?:ing)?)\b"
-    r"|\bno (?:matter|later than|more than|less than|fewer than|doubt|problem|worries)\b|\bnot only\b|\bif not\b",
-    re.I,
-)
-_REPORT = re.compile(r"\b(?:(?:did|was|were) not|didn't|wasn't|weren't)\b", re.I)  # what happened is no claim
-_LEAVING = re.compile(r"\b(?:leav(?:e|ing) (?:out|off|away)|hold(?:ing)? off|steer clear of|get rid of)\b", re.I)
-_LINK = re.compile(
-    r"\s(?P<instead>instead of|rather than|in place of|in preference to|without)\s|,\s*(?:and )?(?P<rather>not)\s"
-    r"|\s(?P<before>before|until|unless)\s|\s(?P<after>after|once)\s",
-    re.I,
-)
-_PREFERRED = re.compile(r"\b(?:prefer\w*|favou?r\w*|choose|pick)\s+(?!to\b|not\b)(.{1,200}?)\s(?:over|to)\s", re.I)
-_INSTEAD_FIRST = re.compile(r"^\s*(?:instead of|rather than)\b([^,]*),(.*)$", re.I | re.S)
 _AND = re.compile(r"\s+and\s+", re.I)
-
-_LIGHT_VERBS = word_set("use uses used using put keep keeping give gives giving provide write add maximise maximize")
-_LIGHT = _LIGHT_VERBS | word_set("""
-    ensure sure try needed remember explicitly strongly person people someone
-    prefer prefers preferred preferring favour favor choose pick enjoy enjoys enjoying like likes love
-    der die das den dem ein eine einen el la los las un une le les il lo
-""")
-"""Words without weight in a claim: "keep answers short" is about short answers, "likes jazz" about jazz."""
-_SILENT = FUNCTION_WORDS | PREPOSITIONS | REFUSALS | _LIGHT
-_OPPOSITES = """
-    more less, more fewer, many few, short long, short detailed, brief detailed, brief long, brief lengthy,
-    concise detailed, concise long, concise verbose, brief verbose, short verbose, formal informal, formal casual,
-    include exclude, include omit, enable disable, allow deny, accept reject, accept decline,
-    approve reject, approve deny, increase decrease, raise lower, high low, higher lower, add remove, show hide,
-    start end, open close, early late, earlier later, fast slow, first last, public private,
-    manual automatic, online offline, minimum maximum, simple complex,
-    immediately later, plural singular, uppercase lowercase, ascending descending, strict lenient,
-    encourage discourage, newest oldest, up down, left right, on off, keep delete, keep remove, keep discard,
-    tell hide, polite rude, synchronous asynchronous, sync async, metric imperial, technical plain, serial parallel
-"""
 
 Words = frozenset[str]
 _NONE: Words = frozenset()
 
 
-def _by_opposite() -> dict[str, Words]:
+@cache
+def _opposites() -> dict[str, Words]:
+    """By stem: the stems that say the opposite."""
     opposites: dict[str, Words] = {}
-    for pair in _OPPOSITES.strip().split(","):
+    for pair in CUES.data["opposites"].split(","):
         one, other = map(root, pair.split())
         opposites[one] = opposites.get(one, _NONE) | {other}
         opposites[other] = opposites.get(other, _NONE) | {one}
     return opposites
 
 
-_OPPOSITE = _by_opposite()
-"""By stem: the stems that say the opposite."""
+@cache
+def _single_valued() -> list[re.Pattern[str]]:
+    return [CUES.compile(pattern) for pattern in CUES.data["single_valued"]]
 
-_VALUE = r"(?P<value>[^,.;!?]{2,60})"
-_SINGLE_VALUED = (
-    phrase(rf"\b(lives?|living|based|located|resides?|moved|relocated) (back )?(in|to|near) {_VALUE}"),
-    phrase(rf"\b(works?|working) as {_VALUE}"),
-    phrase(rf"\b(works?|working) (for|at) {_VALUE}"),
-    phrase(r"\bis (?P<value>\d{1,3}) years? old"),
-    phrase(rf"\b(?P<subject>(all-time |absolute )?(favou?rite|preferred|go-to) [^,.;!?]{{2,40}}?) (is|are) {_VALUE}"),
-    phrase(
-        r"\bthe user's (?P<subject>((full|first|last|middle) )?name|nickname|birthday|hometown|native language|"
-        r"mother tongue|job|profession|nationality|blood type|shoe size|time zone|budget|deadline|goal) is "
-        rf"{_VALUE}"
-    ),
-)
-"""What a person has one of. The newest value is the true one."""
-_CHOICE = phrase(r"\b(prefers?|favou?rs?) (?P<value>[^,.;!?]{2,80})")
-_OVER = phrase(r" (over|to|rather than|instead of|more than) ")
-_ADDING = phrase(
-    r"\b(include|add|mention|check|ask|offer|show|list|cite|explain|name|remember|verify|confirm|be sure)\b"
-)
-"""Instructions that go together, whatever they name: a summary and a source can both be included."""
+
+@cache
+def _silent_words() -> Words:
+    lists = "function_words", "prepositions", "refusals", "light_verbs", "light_words"
+    return _NONE.union(*(CUES.lists[name] for name in lists))
 
 
 def contradicts(one: str, other: str) -> bool:
@@ -141,7 +72,7 @@ def replacement(newer: str, older: str, similarity: float) -> str:
     >>> replacement("The user moved to Porto.", "The user lives in Lisbon.", 0.4)
     "'Lisbon' became 'Porto'"
     """
-    for pattern in _SINGLE_VALUED:
+    for pattern in _single_valued():
         if reason := _other_value(pattern.search(newer), pattern.search(older)):
             return reason
     if similarity < RELATED:
@@ -152,13 +83,13 @@ def replacement(newer: str, older: str, similarity: float) -> str:
         now, before = figures(newer), figures(older)
         if now and before and not now & before:
             return "the figure changed"
-    return _other_choice(_CHOICE.search(newer), _CHOICE.search(older))
+    return _other_choice(CUES["choice"].search(newer), CUES["choice"].search(older))
 
 
 def instruction_replacement(newer: str, older: str, similarity: float) -> str:
     """Why a newer instruction replaces an older one that is alike in all but a few words: "prices in euros", "prices
     in dollars". Empty when both can be kept."""
-    if similarity < ALIKE or is_negative(words(newer)) or is_negative(words(older)) or _ADDING.search(newer):
+    if similarity < ALIKE or is_negative(words(newer)) or is_negative(words(older)) or CUES["adding"].search(newer):
         return ""
     now, before = newer.lower().rstrip(".!").split(), older.lower().rstrip(".!").split()
     first = _common_beginning(now, before)
@@ -188,7 +119,7 @@ def _other_choice(now: re.Match[str] | None, before: re.Match[str] | None) -> st
     if not (now and before):
         return ""
     is_short = max(len(content_words(now["value"])), len(content_words(before["value"]))) <= 2
-    chosen, earlier = _OVER.split(now["value"])[0], _OVER.split(before["value"])[0]
+    chosen, earlier = CUES["over"].split(now["value"])[0], CUES["over"].split(before["value"])[0]
     return f"{earlier!r} became {chosen!r}" if is_short and not content_words(chosen) & content_words(earlier) else ""
 
 
@@ -221,7 +152,7 @@ class _Reading:
         stated = tuple(dict.fromkeys(claim for claim in claims if claim.matter))
         asserted = _NONE.union(*(claim.words for claim in stated if not claim.is_negated))
         negated = _NONE.union(*(claim.words for claim in stated if claim.is_negated))
-        opposites = _NONE.union(*(_OPPOSITE[word] for word in asserted | negated if word in _OPPOSITE))
+        opposites = _NONE.union(*(_opposites().get(word, _NONE) for word in asserted | negated))
         return cls(stated, tuple(pair for pair in sequences if all(pair)), asserted, negated, opposites)
 
 
@@ -238,10 +169,11 @@ def _are_claims_opposed(this: _Reading, that: _Reading) -> bool:
 
 def _is_opposed(one: _Claim, other: _Claim) -> bool:
     """Whether the claims differ in an odd number of negations and opposite words, and speak of the same case."""
+    opposites = _opposites()
     turned = frozenset(
         word
         for word in one.words - other.words
-        if any(opposite in other.words and opposite not in one.words for opposite in _OPPOSITE.get(word, _NONE))
+        if any(opposite in other.words and opposite not in one.words for opposite in opposites.get(word, _NONE))
     )
     if (one.is_negated != other.is_negated) == (len(turned) % 2 == 1):
         return False
@@ -249,7 +181,7 @@ def _is_opposed(one: _Claim, other: _Claim) -> bool:
     here, there = one.condition, other.condition
     if here & there and here - there and there - here:
         return False
-    apart = turned.union(*(_OPPOSITE[word] for word in turned))
+    apart = turned.union(*(opposites[word] for word in turned))
     if _dice(one.words - apart, other.words - apart) >= SAME_MATTER:
         return True
     if one.details and other.details and not one.details & other.details:
@@ -264,15 +196,17 @@ def _dice(one: Words, other: Words) -> float:
 @lru_cache(maxsize=1 << 15)
 def _read(text: str) -> _Reading:
     spaced = _SPACES.sub(" ", text[:MOST_READ].replace("’", "'"))  # long gaps would be read again and again
-    plain = _LEAVING.sub(" avoid ", _HARMLESS.sub(" ", spaced))
+    plain = CUES["leaving"].sub(" avoid ", CUES["harmless"].sub(" ", spaced))
     claims: list[_Claim] = []
     sequences: list[tuple[Words, Words]] = []
     for sentence in _SENTENCE.split(plain):
-        match = _CONDITION.search(sentence)
+        match = CUES["condition"].search(sentence)
         condition = _meaning(words(match["before"] or match["after"] or "")) if match else _NONE
         main = f"{sentence[: match.start()]} {sentence[match.end() :]}" if match else sentence
-        for clause in [] if _REPORT.search(main) else _CLAUSE.split(main):
-            chosen_first = _INSTEAD_FIRST.sub(r"\2 instead of \1", _PREFERRED.sub(r"\1 instead of ", clause))
+        for clause in [] if CUES["report"].search(main) else CUES["clause"].split(main):
+            chosen_first = CUES["instead_first"].sub(
+                r"\2 instead of \1", CUES["preferred"].sub(r"\1 instead of ", clause)
+            )
             stated, ordered = _read_clause(chosen_first, condition)
             claims += stated
             sequences += ordered
@@ -281,7 +215,7 @@ def _read(text: str) -> _Reading:
 
 def _read_clause(clause: str, condition: Words) -> tuple[list[_Claim], list[tuple[Words, Words]]]:
     """What a clause asserts and negates, and what it puts before what."""
-    link = _LINK.search(clause)
+    link = CUES["link"].search(clause)
     head, tail = (clause[: link.start()], clause[link.end() :]) if link else (clause, "")
     how = link.lastgroup if link else None
     sequence = _meaning(words(head)), _meaning(words(tail))
@@ -311,10 +245,10 @@ def _claim(text: str, condition: Words, *, is_negated: bool = False) -> _Claim:
     carrying = 0
     end = len(tokens)
     for place, word in enumerate(tokens):
-        if word in PREPOSITIONS and carrying > 1:
+        if word in CUES.lists["prepositions"] and carrying > 1:
             end = place
             break
-        carrying += word in _LIGHT_VERBS or not _is_silent(word)
+        carrying += word in CUES.lists["light_verbs"] or not _is_silent(word)
     matter = tokens[:end]
     return _Claim(is_negated ^ is_negative(matter), _meaning(matter), _meaning(tokens[end:]), condition)
 
@@ -324,4 +258,4 @@ def _meaning(tokens: list[str]) -> Words:
 
 
 def _is_silent(word: str) -> bool:
-    return word in _SILENT or is_negation(word)
+    return word in _silent_words() or is_negation(word)

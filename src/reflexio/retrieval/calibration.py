@@ -6,59 +6,15 @@ that paraphrases it, or one that shares its words and says something else.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reflexio.ports.embedding import Embedder, Vectors
 
-# A sentence, a paraphrase, and another statement in the same words.
-QUESTIONS = (
-    ("I cannot eat peanuts.", "He is allergic to nuts.", "I eat lunch at my desk, but I cannot cook."),
-    ("When does my flight leave?", "The plane departs at nine.", "When does my lease let me leave?"),
-    ("She adores puppies.", "Dogs make her happy.", "She adores operas."),
-    ("The payment was declined.", "My card got rejected at checkout.", "The payment terms were on page two."),
-    (
-        "Please cancel my subscription.",
-        "I want to stop being billed every month.",
-        "Please print my name in bold.",
-    ),
-    (
-        "The app crashes on start.",
-        "It stops working as soon as I open the program.",
-        "The app starts the dishwasher.",
-    ),
-    (
-        "Where can I find a doctor?",
-        "A clinic with physicians is around the corner.",
-        "Where can I find a hammer?",
-    ),
-    (
-        "I prefer trains to flying.",
-        "Going by rail suits me better than by air.",
-        "I prefer white wine to beer.",
-    ),
-    ("He lost his job.", "The company laid him off.", "He lost his umbrella."),
-    ("My password does not work.", "I am locked out of my account.", "My fridge does not work."),
-    (
-        "How cold will it be tomorrow?",
-        "The weather forecast says frost.",
-        "How long will it be on stage tomorrow?",
-    ),
-    ("They bought a house.", "The couple purchased a new home.", "They bought a newspaper."),
-    ("Send the parcel back.", "Return the package to the shop.", "Send the chair back to its row."),
-    (
-        "She is learning the violin.",
-        "Her music lessons on a string instrument go well.",
-        "She is learning to swim.",
-    ),
-    ("Sort the list of numbers.", "Put the integers in ascending order.", "Sort the laundry of the guests."),
-    (
-        "The meeting was postponed.",
-        "We will gather at a later date instead.",
-        "The meeting was in the blue room.",
-    ),
-)
-
+_LINES = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+QUESTIONS = [line.split(" | ") for line in _LINES if " | " in line]
+"""A sentence, a paraphrase, and another statement in the same words."""
 
 # Seven of eight right give full trust: sentences are short and some turn on a single word.
 PASS = 7 / 8

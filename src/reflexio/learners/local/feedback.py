@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from reflexio.language.words import content_words, figures, is_negative, overlap, phrase, words
+from reflexio.language.words import content_words, figures, is_negative, overlap, words
 from reflexio.learners.local.candidates import RuleMatch, playbook_match
-from reflexio.learners.local.instructions import IMPERATIVE, rejects
-from reflexio.learners.local.sentences import MOST_READ, Sentence, own_sentences, quotes, split_sentences
+from reflexio.learners.local.instructions import rejects
+from reflexio.learners.local.sentences import CUES, MOST_READ, Sentence, own_sentences, quotes, split_sentences
 from reflexio.learners.local.triggers import is_request, request_before, request_in, trigger_of
 from reflexio.models.extraction import Quote, Turn
 from reflexio.ports.embedding import Embedder
@@ -20,38 +20,14 @@ MOSTLY_NEW = 0.6
 MOST_NEW_WORDS = 0.34  # share of words that the agent did not use, up to which a sentence adds nothing
 LONGEST_DIFFERENCE = 900  # characters of an expert's answer
 
-_WORKED = phrase(
-    r"\b((that|this|it|which|the \w+( \w+)?) (finally |really |actually |totally |now |just )?"
-    r"(worked|works now|did (it|the trick)|does the trick|fixed (it|the|that|my)|solved (it|the|that|my))|"
-    r"it (finally |now )?works|(problem|issue) (is )?solved|^found it(?=\s*[.!,]|\s*$)|working now|"
-    r"it's (fixed|working|solved)|that's exactly what i (needed|wanted|meant|was looking for)|"
-    r"(das|jetzt) (hat )?(geklappt|funktioniert|geht es)|(ya )?funcion[aó]|ça marche|ça a marché)(?!\w)"
-    r"(?! (for (a|the|\d)|until|fine before|but|like|out|on me))",
-)
-"""The user says that it worked: an outcome, not a courtesy."""
-_NOT_YET = phrase(r"\b(if|whether|hope|unless|until|doesn't|didn't|not|never|almost|before|used to|how it)\b|\?")
-_COURTESY_OF_AGENT = phrase(
-    r"\b(take your time|let me know|feel free|(could|can|would) you (please )?(provide|confirm|share|tell|give)|"
-    r"please (provide|confirm|share|tell|hold|wait|let)|i'll be ready|we can proceed)\b",
-)
 _ADVICE = ("you can", "you could", "you need", "you should", "try", "could you", "please", "first", "to ")
-_AGAIN = phrase(
-    r"\b(again|i (asked|said|meant)|as i (asked|said)|my question (was|is)|once more|still|i repeat|noch einmal|"
-    r"otra vez|encore une fois)\b",
-)
-_ANOTHER = phrase(r"\b(other|another|else|different|more|also|too|next|instead|additional)\b")
-_COURTESY_OF_EXPERT = phrase(
-    r"\b(happy to help|glad to|let me know|feel free|hope (this|that) helps|thank you|thanks|sorry (to|for)|"
-    r"apologi[sz]e|you're welcome|great question|of course|have a (great|nice|good)|i understand|don't hesitate|"
-    r"anything else|sure thing|best regards|kind regards|dear \w+)\b",
-)
-_STEP = phrase(r"((?<=\s)|^)\(?\d{1,2}[.)] ")
 
 
 def confirmation(turns: Sequence[Turn], place: int) -> RuleMatch | None:
     """A playbook from "that worked", with the answer that did and, if there was one, the answer that had not."""
     lines = own_sentences(turns[place])
-    confirmed = next((line for line in lines if _WORKED.search(line.own) and not _NOT_YET.search(line.own)), None)
+    worked = (line for line in lines if CUES["worked"].search(line.own) and not CUES["not_yet"].search(line.own))
+    confirmed = next(worked, None)
     answered = _last_answer(turns, place)
     if confirmed is None or answered is None:
         return None
@@ -78,8 +54,8 @@ def _last_answer(turns: Sequence[Turn], place: int) -> int | None:
 def _approach(turn: Turn) -> list[Sentence]:
     """What an answer says to do, without courtesies: all of it if it is short, else the sentences with an action."""
     lines = [line for line in own_sentences(turn) if len(line.text.split()) > 3]
-    lines = [line for line in lines if not _COURTESY_OF_AGENT.search(line.own)]
-    actions = [line for line in lines if IMPERATIVE.match(line.own) or line.own.lower().startswith(_ADVICE)]
+    lines = [line for line in lines if not CUES["courtesy_of_agent"].search(line.own)]
+    actions = [line for line in lines if CUES["imperative"].match(line.own) or line.own.lower().startswith(_ADVICE)]
     if not actions:
         return []
     kept: list[Sentence] = []
@@ -105,9 +81,9 @@ async def repeated_request(turns: Sequence[Turn], place: int, embedder: Embedder
     before = _request_before_answer(turns, place)
     if now is None or before is None or len(content_words(now.text)) < FEWEST_WORDS:
         return None
-    says_again = bool(_AGAIN.search(turns[place].content))
+    says_again = bool(CUES["again"].search(turns[place].content))
     is_same_form = says_again or now.is_question == before.is_question
-    if _ANOTHER.search(now.text) or not is_request(before) or not is_same_form:
+    if CUES["another"].search(now.text) or not is_request(before) or not is_same_form:
         return None
     if not await _is_same_request(now.text, before.text, ALMOST_SAME if says_again else SAME_REQUEST, embedder):
         return None
@@ -182,12 +158,12 @@ async def _added_points(turn: Turn, embedder: Embedder) -> list[str]:
 
 def _points(text: str) -> list[str]:
     """Sentences, and the numbered steps inside them."""
-    pieces = [piece.strip() for sentence in split_sentences(text) for piece in _STEP.split(sentence)]
+    pieces = [piece.strip() for sentence in split_sentences(text) for piece in CUES["step"].split(sentence)]
     return [piece for piece in pieces if len(content_words(piece)) > 1]
 
 
 def _is_courtesy(point: str) -> bool:
-    return bool(_COURTESY_OF_EXPERT.search(point)) and len(content_words(point)) < 8
+    return bool(CUES["courtesy_of_expert"].search(point)) and len(content_words(point)) < 8
 
 
 def _share_of_new(point: str, known: frozenset[str]) -> float:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -72,12 +72,12 @@ class LocalLearner:
         return [match for match in [*matches, *recoveries(turns)] if match]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _hash_of_rules() -> str:
-    """Of the source of the rules, so that it changes with every change of them."""
+    """Of the source of the rules and their cues, so that it changes with every change of them."""
     digest = blake2b(digest_size=6)
     for folder in (Path(__file__).parent, Path(language.__file__).parent):
-        for file in sorted(folder.glob("*.py")):
+        for file in sorted((*folder.glob("*.py"), *folder.glob("*.toml"))):
             digest.update(file.read_bytes())
     return f"rules-{digest.hexdigest()}"
 

@@ -5,15 +5,18 @@ everything after an attempt to instruct the learner. Offsets stay, so that evide
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 
+from reflexio.language.words import CueFile
 from reflexio.models.extraction import Quote, Turn
 
 MOST_READ = 6_000  # characters of a turn; what is longer was pasted
 LONGEST_SENTENCE = 400
 MASK = "\x1a"
+CUES = CueFile(Path(__file__).with_name("cues.toml"))  # of all rules of the learner
 
 _QUOTATION = re.compile(
     r"```.*?(?:```|\Z)"  # code
@@ -23,61 +26,22 @@ _QUOTATION = re.compile(
     re.S | re.M,
 )
 _BACKTICKED = re.compile(r"`[^`\n]{1,80}`")
-_HANDED_OVER = re.compile(
-    r"\b(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|improve|polish|shorten|correct|"
-    r"classify|analy[sz]e|reply to|respond to|comment on|explain|fix|übersetze?|traduce|traduis|here(?:'|’)?s|here is|"
-    r"here are|this is|says?|said|wrote|writes|reads?|email|message|letter|text|review|post|lyrics?|poem|transcript|"
-    r"log)\b[^:\n.?!]{0,80}:(?=\s)",
-    re.I,
-)
-_INJECTION = re.compile(
-    r"\b(?:ignore|disregard|override)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding|all|any|"
-    r"your)\b[^.\n]{0,40}\b(?:instructions?|rules?|prompts?|messages?|and (?:store|save|remember|learn|record|write|"
-    r"output|print|add|note))\b|\b(?:store|save|record|add|write|insert)\b[^.\n]{0,40}\b(?:playbooks?|memory|memories|"
-    r"learnings?|user profiles?)\b|\bsystem (?:prompt|message|override)\b|\b(?:you are|act as) (?:now )?(?:in )?(?:DAN|"
-    r"developer mode|jailbr\w+)\b|</?(?:system|instructions?|assistant|tool)>|\[/?(?:INST|SYSTEM)\]",
-    re.I,
-)
 _END = re.compile(r"(?:(?<![A-Z\d])[.]|(?<=\d)[.](?=\s+[A-Z])|[!?]+|[.]{2,}|…)[)\"'”’]*(?=\s)|\n+")
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|Mr|Mrs|Ms|Dr|Prof|St|No|approx|bzw|z\.B|p\.ej)\.$", re.I)
 _LIST_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
 
-_SAME_IN_THIRD_PERSON = """
-    can could will would shall should may might must ought cannot used had was did went got saw came took made gave
-    told said felt kept left lost met ran sent spent thought began broke brought bought chose fell found grew heard
-    held knew led read sat slept spoke stood taught understood wore won wrote
-"""
-_UNCHANGED = frozenset(_SAME_IN_THIRD_PERSON.split())
 _IRREGULAR = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
-_ADVERB = re.compile(
-    r"(?:\w+ly|also|always|never|often|sometimes|still|just|even|already|now|then|almost|rather|much|too|both|"
-    r"currently|most|kind of|sort of|far|not)\b",
-    re.I,
-)
-_JOINED = re.compile(
-    r"\b((?:and|or|but) (?:(?:never|always|rarely|only|usually|often|also|don't) )?)"
-    r"(prefer|avoid|like|love|hate|dislike|enjoy|use|find|don't|eat|drink|work|live|own|have)\b(?! to be\b)"
-)
 _TRAILING = re.compile(r",?\s+(?:though|actually|anyway|tbh|lol|as well)$", re.I)
 
 
-def _substitutions(table: str) -> list[tuple[re.Pattern[str], str]]:
-    pairs = (line.strip().split(" -> ") for line in re.split(r"[;\n]", table.strip()))
-    return [(re.compile(rf"\b{words}\b"), instead) for words, instead in pairs]
+@cache
+def cue_pairs(name: str) -> list[tuple[re.Pattern[str], str]]:
+    """Patterns, and the words that belong to each."""
+    return [(CUES.compile(pattern), words) for pattern, words in CUES.data["pairs"][name]]
 
 
-_CONTRACTIONS = _substitutions(r"""
-    (?i:I'm) -> I am; (?i:I've) -> I have; (?i:I'll) -> I will
-    (?i:I'd(?= (?:rather|prefer|like|love|be)\b)) -> I would; (?i:I'd) -> I had
-""")
-_THIRD_PERSON = _substitutions(r"""
-    (?i:myself) -> themselves; (?i:mine) -> theirs; (?i:my) -> their; me -> them
-    I am -> they are; I was -> they were; I -> they; (?i:our(s?)) -> their\1; (?i:we) -> they; us -> them
-""")
-_TO_THE_AGENT = _substitutions(r"""
-    (?i:myself) -> the user; (?i:mine) -> the user's; (?i:my|our) -> the user's; (?:me|us) -> the user
-    I am -> the user is; I have -> the user has; I(?= don't\b) -> the user; (?:I|we) -> the user
-""")
+@cache
+def _substitutions(name: str) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(rf"\b{words}\b"), instead) for words, instead in CUES.data["substitutions"][name]]
 
 
 @dataclass(frozen=True)
@@ -111,7 +75,7 @@ def split_sentences(text: str) -> list[str]:
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for mark in _END.finditer(text):
-        if not _ABBREVIATION.search(text, max(start, mark.end() - 8), mark.end()):
+        if not CUES["abbreviation"].search(text, max(start, mark.end() - 8), mark.end()):
             yield from _trimmed_span(text, start, mark.end())
             start = mark.end()
     yield from _trimmed_span(text, start, len(text))
@@ -130,7 +94,7 @@ def _trimmed_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 @lru_cache(maxsize=512)  # every rule reads the same turns
 def _split_own_speech(text: str) -> tuple[tuple[str, str], ...]:
     own = _QUOTATION.sub(_mask, text)
-    for foreign in (_INJECTION.search(own), _HANDED_OVER.search(own)):
+    for foreign in (CUES["injection"].search(own), CUES["handed_over"].search(own)):
         if foreign:
             own = own[: foreign.start()] + MASK * (len(own) - foreign.start())
     return tuple(
@@ -162,22 +126,22 @@ def in_third_person(clause: str) -> str:
 
 def third_person_pronouns(text: str) -> str:
     """Only the pronouns changed: "reset my password" becomes "reset their password"."""
-    return _substitute(_without_contractions(text), _THIRD_PERSON).strip()
+    return _substitute(_without_contractions(text), "third_person").strip()
 
 
 def as_instruction(clause: str) -> str:
     """An order as an instruction that anybody can read: "call me Bo" becomes "Call the user Bo."."""
-    text = _substitute(_without_contractions(clause).strip(" ,;:-–—"), _TO_THE_AGENT)
+    text = _substitute(_without_contractions(clause).strip(" ,;:-–—"), "to_the_agent")
     text = re.sub(r"\bthe user (want|need|prefer|ask|say|like|have)\b", r"the user \1s", text).replace("haves", "has")
     return _as_sentence(text)
 
 
 def _without_contractions(clause: str) -> str:
-    return _substitute(re.sub(r"(?<![\w.])i(?=['’ ]|$)", "I", clause).replace("’", "'"), _CONTRACTIONS)
+    return _substitute(re.sub(r"(?<![\w.])i(?=['’ ]|$)", "I", clause).replace("’", "'"), "contractions")
 
 
-def _substitute(text: str, substitutions: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    for pattern, replacement in substitutions:
+def _substitute(text: str, name: str) -> str:
+    for pattern, replacement in _substitutions(name):
         text = pattern.sub(replacement, text)
     return text
 
@@ -185,11 +149,12 @@ def _substitute(text: str, substitutions: Sequence[tuple[re.Pattern[str], str]])
 def _conjugated(predicate: str) -> str:
     """The first verb in the third person, and those joined to it that are plainly verbs."""
     before = ""
-    while adverb := _ADVERB.match(predicate):
+    while adverb := CUES["adverb"].match(predicate):
         before += predicate[: adverb.end()] + " "
         predicate = predicate[adverb.end() :].lstrip()
     verb, space, rest = predicate.partition(" ")
-    return before + _conjugated_verb(verb) + space + _JOINED.sub(lambda join: join[1] + _conjugated_verb(join[2]), rest)
+    rest = CUES["joined_verb"].sub(lambda join: join[1] + _conjugated_verb(join[2]), rest)
+    return before + _conjugated_verb(verb) + space + rest
 
 
 def _conjugated_verb(verb: str) -> str:
@@ -197,7 +162,7 @@ def _conjugated_verb(verb: str) -> str:
     if plain in _IRREGULAR:
         return _IRREGULAR[plain]
     is_past = plain.endswith("ed") and not plain.endswith(("eed", "shed", "embed"))
-    if plain in _UNCHANGED or is_past or plain.endswith("n't") or not plain.isalpha():
+    if plain in CUES.lists["same_in_third_person"] or is_past or plain.endswith("n't") or not plain.isalpha():
         return verb
     if plain.endswith(("s", "x", "z", "ch", "sh", "o")):
         return verb + "es"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from reflexio.language.words import content_words, figures, overlap
-from reflexio.learners.local.sentences import MOST_READ, sentence_spans, split_sentences
+from reflexio.learners.local.sentences import CUES, MOST_READ, sentence_spans, split_sentences
 from reflexio.models.extraction import ClusterToSummarise, PlaybookText
 from reflexio.models.learning import Learning
 
@@ -25,9 +25,6 @@ _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}|\bhttps?
 _NUMBER = re.compile(r"[#№]?\+?\d(?:[\d.,:/ -]{0,30}\d)?")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _NAME = re.compile(r"[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’-]+")
-_GERMAN = re.compile(
-    r"\b(?:der|die|das|den|dem|des|eine?[nmrs]?|und|oder|nicht|ist|sind|bei|mit|für|zum|zur|wenn|auf|im|ich)\b", re.I
-)
 _OMITTED = "…"
 
 
@@ -106,7 +103,7 @@ def private_details(texts: Iterable[str]) -> frozenset[str]:
     """The details that only one of the texts has."""
     read = [text[:MOST_READ] for text in texts]
     everything = " ".join(read)
-    is_german = len(_GERMAN.findall(everything)) > GERMAN_SHARE * len(_WORD.findall(everything))
+    is_german = len(CUES["german"].findall(everything)) > GERMAN_SHARE * len(_WORD.findall(everything))
     counts = Counter(detail for text in read for detail in details(text, with_names=not is_german))
     words = [{word.lower() for word in _WORD.findall(text)} for text in read]
     return frozenset(

@@ -1,13 +1,11 @@
 """A tool call that failed, and the call of the same tool that then worked: the difference becomes a playbook."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reflexio.language.words import word_set
 from reflexio.learners.local.candidates import RuleMatch, playbook_match
-from reflexio.learners.local.sentences import quotes
+from reflexio.learners.local.sentences import CUES, quotes
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.models.extraction import Quote, RecordedToolCall, Turn
 
@@ -15,11 +13,6 @@ LONGEST_VALUE = 120
 MOST_DIFFERENCES = 4
 
 _ARGUMENTS = ("input", "args", "arguments", "params", "parameters", "tool_input", "kwargs")
-_OUTCOMES = word_set("output result response error errors status message stderr exception traceback duration id")
-_BAD_STATUS = re.compile(
-    r"\b(?:err|error|errored|fail|failed|failure|timeout|exception|invalid|rejected|denied|4\d\d|5\d\d)\b", re.I
-)
-_BAD_RESULT = re.compile(r"^\s*(?:error|exception|traceback|failed|failure|invalid|fatal)\b", re.I)
 
 
 def recoveries(turns: Sequence[Turn]) -> Iterator[RuleMatch]:
@@ -40,9 +33,9 @@ def _problem(call: RecordedToolCall) -> str:
     if error := _first_text(call, "error", "errors", "exception", "stderr"):
         return error
     output = _first_text(call, "output", "result", "response")
-    if _BAD_STATUS.search(call.status):
+    if CUES["bad_status"].search(call.status):
         return output or _first_text(call, "message") or call.status
-    return output if _BAD_RESULT.match(output) else ""
+    return output if CUES["bad_result"].match(output) else ""
 
 
 def _first_text(call: RecordedToolCall, *keys: str) -> str:
@@ -98,7 +91,7 @@ def _arguments(call: RecordedToolCall) -> dict[str, Any]:
                 except ValueError:
                     return {key: arguments}
             return arguments if isinstance(arguments, dict) else {key: arguments}
-    return {key: value for key, value in call.data.items() if key not in _OUTCOMES}
+    return {key: value for key, value in call.data.items() if key not in CUES.lists["outcomes"]}
 
 
 def _shortened(text: str) -> str:

@@ -3,37 +3,18 @@
 import re
 from collections.abc import Sequence
 
-from reflexio.language.words import phrase
-from reflexio.learners.local.instructions import FAILED, LEAD_IN, ORDER, REJECTING, SMALL_TALK, STANDING
-from reflexio.learners.local.sentences import Sentence, in_third_person, own_sentences, third_person_pronouns
+from reflexio.learners.local.sentences import (
+    CUES,
+    Sentence,
+    cue_pairs,
+    in_third_person,
+    own_sentences,
+    third_person_pronouns,
+)
 from reflexio.models.extraction import Turn
 
 ANYTHING = "The user asks for anything"
 LONGEST = 220
-
-_GREETING = phrase(
-    r"^((hi|hello|hey|good (morning|evening|afternoon)|thanks|thank you|great|ok(ay)?|so|and|also|well|yes|sure|"
-    r"perfect)( there| so much| again)?[\s,.!–—-]+)+",
-)
-_FORMS = (
-    (phrase(r"^how (do|can|could|should|would|might) (i|we|you|one) (?P<what>.+)", re.S), "asks how to {}"),
-    (phrase(r"^(can|could|would|will) you (please |also )*(?P<what>.+)", re.S), "asks to {}"),
-    (phrase(r"^(please|pls) (?P<what>.+)", re.S), "asks to {}"),
-    (phrase(r"^(can|could|may) (i|we) (please )?(?P<what>.+)", re.S), "asks whether they can {}"),
-    (phrase(r"^(?P<what>(what|where|when|why|who|which|how|whose)\b.+)", re.S), "asks: {}"),
-    (phrase(r"^(?P<what>(is|are|do|does|did|was|were|has|have|should|would|will|any)\b.+)", re.S), "asks: {}"),
-)
-_NEED = phrase(
-    r"^(i (need|want|would like|have (an?|this)\s|can't|cannot|tried)|i'd (like|love)|i'm (trying|looking|working|"
-    r"getting|having|planning)|my \w+|we need|help\b|it says)",
-)
-_VERB = phrase(
-    r"^(write|give|show|tell|explain|find|list|make|create|draft|book|order|schedule|send|fix|help|suggest|"
-    r"recommend|plan|build|run|translate|summari[sz]e|compare|convert|calculate|generate|design|review|check|cancel|"
-    r"change|update|set|open|search|look|add|remove|refund|track|compute|sort|plot|describe|prepare|format|refactor|"
-    r"debug|deploy|install|analy[sz]e|name|rename|count|estimate|remind|call|get|pull|fetch|export|import|print|draw|"
-    r"outline|proofread|rewrite|read|reserve|what's|whats)\b",
-)
 
 
 def request_before(turns: Sequence[Turn], place: int) -> Sentence | None:
@@ -48,7 +29,7 @@ def request_before(turns: Sequence[Turn], place: int) -> Sentence | None:
 
 def request_in(turn: Turn) -> Sentence | None:
     """The sentence of a turn that asks for something: a question first, else a need, else any sentence."""
-    sentences = [sentence for sentence in own_sentences(turn) if not SMALL_TALK.match(sentence.own)]
+    sentences = [sentence for sentence in own_sentences(turn) if not CUES["small_talk"].match(sentence.own)]
     for is_asking in (_is_direct, _is_need, lambda sentence: len(sentence.text.split()) > 2):
         if request := next((sentence for sentence in sentences if is_asking(sentence)), None):
             return request
@@ -63,11 +44,11 @@ def trigger_of(request: Sentence | None) -> str:
     """
     if request is None:
         return ANYTHING
-    text = _GREETING.sub("", request.text).rstrip(" ?.!…")[:LONGEST]
-    for form, template in _FORMS:
+    text = CUES["greeting"].sub("", request.text).rstrip(" ?.!…")[:LONGEST]
+    for form, template in cue_pairs("requests"):
         if match := form.match(text):
             return "The user " + template.format(_uncapitalised(third_person_pronouns(match["what"])))
-    if _NEED.match(text) or re.match(r"(I|my|we)\b", text):
+    if CUES["need"].match(text) or re.match(r"(I|my|we)\b", text):
         return in_third_person(re.sub(r"^we\b", "I", text, flags=re.I)).rstrip(".")
     if _begins_with_verb(text):
         return f"The user asks to {_uncapitalised(third_person_pronouns(text))}"
@@ -79,16 +60,20 @@ def is_request(sentence: Sentence) -> bool:
 
 
 def _is_direct(sentence: Sentence) -> bool:
-    core = _GREETING.sub("", sentence.own)
-    return sentence.is_question or any(form.match(core) for form, _ in _FORMS[:4]) or _begins_with_verb(core)
+    core = CUES["greeting"].sub("", sentence.own)
+    return (
+        sentence.is_question
+        or any(form.match(core) for form, _ in cue_pairs("requests")[:4])
+        or _begins_with_verb(core)
+    )
 
 
 def _is_need(sentence: Sentence) -> bool:
-    return bool(_NEED.match(_GREETING.sub("", sentence.own)))
+    return bool(CUES["need"].match(CUES["greeting"].sub("", sentence.own)))
 
 
 def _begins_with_verb(text: str) -> bool:
-    return bool(_VERB.match(text)) and not ORDER.match(text)
+    return bool(CUES["verb"].match(text)) and not CUES["order"].match(text)
 
 
 def _uncapitalised(text: str) -> str:
@@ -97,6 +82,6 @@ def _uncapitalised(text: str) -> str:
 
 def _is_objection(sentence: Sentence) -> bool:
     own = sentence.own
-    if REJECTING.match(own) or FAILED.search(own):
+    if CUES["rejection"].match(own) or CUES["failed"].search(own):
         return not sentence.is_question
-    return bool(STANDING.match(own) or ORDER.match(LEAD_IN.sub("", own)))
+    return bool(CUES["standing"].match(own) or CUES["order"].match(CUES["lead_in"].sub("", own)))
