@@ -13,7 +13,7 @@ from reflexio.aggregation.scheduler import AggregationScheduler
 from reflexio.aggregation.service import AggregationService
 from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.aggregation.worker import AggregationWorker
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import ReflexioError, StorageTaken
 from reflexio.interactions.erase import WithdrawUser

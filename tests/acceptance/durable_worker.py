@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import StorageTaken
 from reflexio.ports.work import Json, Steps
@@ -51,7 +51,7 @@ async def main(folder: Path, moment: str, deaths: int, jobs: Sequence[str]) -> N
     """Each job is `name@lane`."""
     worker, database = Worker(folder, moment), open_sqlite(folder / "data.db")
     work = DurableWork(
-        database.journal, deaths=deaths, process_lock=lambda: ProcessLock(folder / "work.lock", timeout=0.2)
+        database.journal, crashes=deaths, process_lock=lambda: ProcessLock(folder / "work.lock", timeout=0.2)
     )
     work.register("workflow", worker.workflow)
     try:

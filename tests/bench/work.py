@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.process_lock import ProcessLock
 from reflexio.ports.work import Json, Steps
 from reflexio.storage.sqlite import open_sqlite

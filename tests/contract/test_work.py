@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import NotFound, StorageUnavailable

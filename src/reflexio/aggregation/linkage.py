@@ -1,12 +1,12 @@
-"""Average linkage with one vector a cluster: the two nearest clusters are joined, over and over.
+"""Average linkage with one vector for each cluster: the two nearest clusters are joined repeatedly.
 
-The average cosine between two clusters is the product of their means, so a cluster is its mean and its size. Clusters
-that are each other's nearest can be joined in any order, so all such pairs are joined at once. Two clusters reach an
-average only where two of their parts do, so a pair below the cut is dropped. Only where a large cluster absorbs small
-ones does the order differ from joining one pair at a time.
+The average cosine between two clusters is the product of their means, so a mean and a size represent a cluster.
+Clusters that are each other's nearest can be joined in any order, so all such pairs are joined at once. The
+average of two clusters is above the cut only if that of two of their parts is, so a pair below the cut is dropped. Only
+where a large cluster absorbs small ones does the order differ from joining one pair at a time.
 
 Near rows are found without comparing all with all: rows are partitioned into regions, and a row is compared with
-those of the nearest regions. Up to `LOOKED_AT` regions, all are compared.
+those of the nearest `NEAREST_REGIONS`.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Places = NDArray[np.int64]
 NEARLY = np.float32(0.02)  # of cosine
 FAR_LARGER = 32  # times: what joins such a cluster does not move its mean enough to matter
 REGION = 512  # rows
-LOOKED_AT = 24  # regions
+NEAREST_REGIONS = 24  # regions
 MOST = 24  # neighbours of a row
 PART = 16  # of the products of a row
 ROUNDS = 4  # of moving the regions' centres
@@ -178,7 +178,7 @@ def products(rows: Vectors, one: Places, other: Places) -> Vectors:
 def _regions(rows: Vectors) -> list[Places]:
     """Rows by the nearest of several centres; the initial centres are spread evenly over the rows."""
     count = -(-len(rows) // REGION)
-    if count <= LOOKED_AT:
+    if count <= NEAREST_REGIONS:
         return [np.arange(len(rows))[start::count] for start in range(count)]
     centres = rows[np.arange(count) * REGION]
     for _ in range(ROUNDS):
@@ -204,7 +204,7 @@ def _blocks(rows: Vectors, regions: list[Places]) -> Iterator[_Block]:
     closeness = centres @ centres.T
     np.fill_diagonal(closeness, np.inf)
     for at, members in enumerate(regions):
-        nearest = np.argsort(-closeness[at], kind="stable")[:LOOKED_AT]
+        nearest = np.argsort(-closeness[at], kind="stable")[:NEAREST_REGIONS]
         others = np.concatenate([regions[each] for each in nearest])
         for start in range(0, len(members), REGION):
             yield _Block(others, start, min(REGION, len(members) - start))

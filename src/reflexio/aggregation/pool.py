@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reflexio.aggregation.clustering import Vectors
-from reflexio.aggregation.clusters import (
+from reflexio.aggregation.cluster_identity import (
     Assignment,
     Centroids,
     assign,
@@ -24,6 +23,7 @@ from reflexio.aggregation.clusters import (
     unanswered_clusters,
     unit_length,
 )
+from reflexio.aggregation.clustering import Vectors
 from reflexio.models.config import PlaybookAggregatorConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.embedding import Embedder

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import TypeAdapter
 
-from reflexio.aggregation.clusters import fingerprint, unit_length
+from reflexio.aggregation.cluster_identity import fingerprint, unit_length
 from reflexio.aggregation.pool import vectors_of
 from reflexio.aggregation.review import retire
 from reflexio.errors import ProviderError, ProviderUnavailable

@@ -71,7 +71,7 @@ class AggregationWorker:
         for name, number in changed:
             least = aggregator_settings(config, name).min_cluster_size
             cluster = ClusterSummary(run.agent_version, name, number, least, config, store, setup)
-            if not await operation.check(cluster.label):
+            if not await operation.heartbeat(cluster.label):
                 return False
             has_failed |= not await self._summarise(steps, operation, cluster)
         await self._reschedule(store, run, is_failed=has_failed)
@@ -87,7 +87,7 @@ class AggregationWorker:
             pool = PoolClustering(run.agent_version, name, aggregator_settings(config, name), store, setup.embedder)
 
             async def cluster(pool: PoolClustering = pool) -> Json:
-                return await pool.cluster(operation.check, from_scratch=not run.is_automatic)
+                return await pool.cluster(operation.heartbeat, from_scratch=not run.is_automatic)
 
             clustered = await steps(f"lay out {name}", cluster)  # the stored name of the step
             changed += [(name, number) for number in clustered["changed"]]

@@ -24,29 +24,29 @@ class WithdrawUser(Protocol):
     def __call__(self, tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool) -> int: ...
 
 
-async def interaction(store: Store, user_id: str, interaction_id: int) -> DeleteResponse:
+async def delete_interaction(store: Store, user_id: str, interaction_id: int) -> DeleteResponse:
     if not await store.write(lambda tx: tx.interactions.remove(user_id, interaction_id)):
         raise NotFound(f"User {user_id!r} has none of that id.", what="interaction", id=interaction_id)
     return DeleteResponse(message="Deleted")
 
 
-async def request(store: Store, request_id: str) -> DeleteResponse:
+async def delete_request(store: Store, request_id: str) -> DeleteResponse:
     if not await store.write(lambda tx: tx.requests.remove(RequestFilter(request_id=request_id))):
         raise NotFound(what="request", id=request_id)
     return DeleteResponse(message="Deleted")
 
 
-async def requests(store: Store, request_ids: Sequence[str]) -> BulkDeleteResponse:
+async def delete_requests(store: Store, request_ids: Sequence[str]) -> BulkDeleteResponse:
     count = await store.write(lambda tx: tx.requests.remove_ids(request_ids))
     return BulkDeleteResponse(deleted_count=count, message=f"Deleted {count} request(s)")
 
 
-async def session(store: Store, session_id: str) -> DeleteSessionResponse:
+async def delete_session(store: Store, session_id: str) -> DeleteSessionResponse:
     count = await store.write(lambda tx: tx.requests.remove(RequestFilter(session_id=session_id)))
     return DeleteSessionResponse(deleted_requests_count=count, message=f"Deleted {count} request(s)")
 
 
-async def all_interactions(store: Store) -> BulkDeleteResponse:
+async def delete_all_interactions(store: Store) -> BulkDeleteResponse:
     def delete(tx: Tx) -> int:
         count = tx.interactions.remove_all()
         tx.requests.remove(RequestFilter())
@@ -56,7 +56,7 @@ async def all_interactions(store: Store) -> BulkDeleteResponse:
     return BulkDeleteResponse(deleted_count=count, message=f"Deleted {count} interaction(s)")
 
 
-async def user(
+async def delete_user(
     store: Store, clock: Clock, user_id: str, withdraw_user: WithdrawUser, *, withdraw_unsupported: bool = False
 ) -> ClearUserDataResponse:
     """Deletes all rows of one user and the user's part in agent playbooks."""

@@ -111,7 +111,7 @@ def stop(tx: Tx, operation_id: str, now: int) -> Operation:
 
 
 def cancel(tx: Tx, service_name: str | None, now: int) -> list[Operation]:
-    """Requests that running operations stop, of one service or all. Abandoned ones end at once."""
+    """Requests cancellation of the running operations of one service or all. Abandoned ones end at once."""
     cancelled = []
     for operation in tx.operations.running(service_name):
         requested = replace(operation, cancel_requested=True)
@@ -221,8 +221,8 @@ class OperationRun:
         await self.store.write(lambda tx: end(tx, self.operation_id, self.clock.now()))
         return {"complete": complete}
 
-    async def check(self, current_user_id: str = "") -> bool:
-        """A heartbeat; False when somebody cancelled. Raises when today's budget is used up."""
+    async def heartbeat(self, current_user_id: str = "") -> bool:
+        """Records a heartbeat; returns False when somebody cancelled. Raises when today's budget is used up."""
         now = self.clock.now()
 
         def beat(tx: Tx) -> bool:

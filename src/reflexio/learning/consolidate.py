@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
+from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.paging import Page
 from reflexio.models.wire import NEVER_EXPIRES
@@ -16,8 +16,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import LearningFilter, LineageEvent, QueryVector, Store, Tx
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
 
-EVERYTHING, MOST_FORGOTTEN = "everything about the user", 10_000
-"""The content of a request to forget everything."""
+MOST_FORGOTTEN = 10_000
 NEAR, MOST_NEIGHBOURS = 0.4, 5
 """The cosine from which two learnings may be about the same thing, and how many neighbours are considered."""
 

@@ -262,7 +262,7 @@ class RerunWorker:
     async def _one_user(self, steps: Steps, user: UserRerun, operation: OperationRun) -> bool:
         windows, draft = await user.windows(steps), Draft()
         for number in range(len(windows)):
-            if not await operation.check(user.user_id):
+            if not await operation.heartbeat(user.user_id):
                 return False
             draft = await user.learn(steps, number, windows, draft)
         turns, now = sum(len(window.turns) for window in windows), self.clock.now()

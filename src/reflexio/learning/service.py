@@ -111,7 +111,7 @@ class LearningService:
         tasks = {user_id: await self._enqueue_manual(store, kind, scope, operation_id, user_id) for user_id in users}
         generated = 0
         for user_id, user_tasks in tasks.items():
-            if not await operation.check(user_id):
+            if not await operation.heartbeat(user_id):
                 for task in (task for each_users in tasks.values() for task in each_users):
                     await self.work.cancel(task.key)
                 ended = await store.write(lambda tx: operations.stop(tx, operation_id, self.clock.now()))

@@ -6,6 +6,8 @@ from typing import Any, Literal
 from reflexio.models.learning import Kind, Learning, ProfileTimeToLive
 
 Role = Literal["user", "agent", "system"]
+EVERYTHING = "everything about the user"
+"""The content of a request to forget everything."""
 
 
 @dataclass(frozen=True)

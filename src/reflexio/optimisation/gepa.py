@@ -17,8 +17,8 @@ from reflexio.errors import AssistantFailed
 from reflexio.models.config import PlaybookOptimizerConfig
 from reflexio.models.optimisation import Guidance, OptimizationEstimate, Scenario, Trial
 from reflexio.optimisation.records import SearchLog
+from reflexio.optimisation.replay_windows import WindowSplit
 from reflexio.optimisation.trial import DurableCritic, TrialRunner, gather_all
-from reflexio.optimisation.windows import WindowSplit
 from reflexio.ports.learner import RewordRequest
 
 if TYPE_CHECKING:

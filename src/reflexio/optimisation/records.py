@@ -21,8 +21,8 @@ from reflexio.models.optimisation import (
     Side,
     Trial,
 )
+from reflexio.optimisation.replay_windows import chat_message
 from reflexio.optimisation.trial import OptimisationBudget, TrialRunner
-from reflexio.optimisation.windows import chat_message
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, StoredCandidate, StoredEvaluation, Tx
 from reflexio.ports.work import Json

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from reflexio.errors import AssistantFailed
 from reflexio.models.optimisation import ChatMessage, Guidance, Rollout, Scenario
-from reflexio.optimisation.windows import digest
+from reflexio.optimisation.replay_windows import digest
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.work import Json, Steps
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from zlib import crc32
 
 from reflexio.errors import InvalidRequest, NotFound, ProviderRefused, StorageUnavailable
-from reflexio.jobs.token_budget import allowed
+from reflexio.jobs.token_budget import USED_UP, allowed
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.optimisation import (
@@ -29,8 +29,7 @@ from reflexio.models.paging import page
 from reflexio.optimisation import gepa
 from reflexio.optimisation.adopt import is_open
 from reflexio.optimisation.records import describe_job, get_job
-from reflexio.optimisation.trial import BUDGET_USED_UP
-from reflexio.optimisation.windows import WindowSplit, build_scenarios, explain_shortage, find_windows
+from reflexio.optimisation.replay_windows import WindowSplit, build_scenarios, explain_shortage, find_windows
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock
@@ -96,7 +95,7 @@ def plan_run(tx: Tx, config: Config, kind: TargetKind, target_id: int, now: int)
     estimate = gepa.estimate(settings, windows, scenarios) if windows.all else OptimizationEstimate()
     obstacle = _settings_obstacle(settings, target) or explain_shortage(windows, settings)
     if not obstacle and not allowed(tx, config, now):
-        obstacle = BUDGET_USED_UP
+        obstacle = USED_UP
     return OptimisationPlan(target, windows, obstacle, estimate, fingerprint(target, settings))
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter
 
 from reflexio.errors import Conflict, ProviderError, ProviderRefused, ProviderUnavailable
-from reflexio.jobs.token_budget import left, record, tokens
+from reflexio.jobs.token_budget import USED_UP, left, record, tokens
 from reflexio.models.extraction import Spend
 from reflexio.models.optimisation import (
     Comparison,
@@ -24,8 +24,8 @@ from reflexio.models.optimisation import (
     Trial,
 )
 from reflexio.optimisation.judge import EVEN, SAME, aborted, combine_verdicts
+from reflexio.optimisation.replay_windows import digest
 from reflexio.optimisation.rollout import RolloutPlayer
-from reflexio.optimisation.windows import digest
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
 from reflexio.ports.learner import Critic, RewordRequest
@@ -41,7 +41,6 @@ NOT_PLAYED = Rollout()
 OPERATION = "optimise"
 BUDGET_RECHECK = 5
 """Seconds between two looks at the stored budget."""
-BUDGET_USED_UP = "The daily token budget is used up; raise it, or run this again tomorrow."
 
 
 @dataclass
@@ -62,7 +61,7 @@ class OptimisationBudget:
             stored_left = await self.store.read(lambda tx: left(tx, stored_config(tx), now))
             self._left, self._checked_at = stored_left - sum(map(tokens, self._pending)), now
         if self._left <= 0:
-            raise Conflict(BUDGET_USED_UP)
+            raise Conflict(USED_UP)
 
     def spend(self, spend: Spend) -> None:
         """Counts one critic call, also one that was answered before a crash."""

@@ -15,10 +15,10 @@ from reflexio.models.optimisation import Guidance, JobStatus, Scenario, Trial
 from reflexio.optimisation.adopt import CHANGED, AdoptionDecision, adopt, decide
 from reflexio.optimisation.gepa import GepaSearch
 from reflexio.optimisation.records import SearchLog, get_job
+from reflexio.optimisation.replay_windows import ReplayWindow, WindowSplit, build_scenarios
 from reflexio.optimisation.rollout import RolloutPlayer
 from reflexio.optimisation.service import NO_MODEL, WORKFLOW, OptimisationBackends, plan_run
 from reflexio.optimisation.trial import DurableCritic, OptimisationBudget, TrialRunner
-from reflexio.optimisation.windows import ReplayWindow, WindowSplit, build_scenarios
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock

@@ -57,7 +57,7 @@ class Authenticator:
         self._tokens: dict[str, tuple[float, TokenLookup]] = {}
         self._any_key: tuple[float, bool] = (-CACHE_SECONDS, False)
 
-    async def organisation(self, peer: str, headers: Headers) -> str:
+    async def authenticate(self, peer: str, headers: Headers) -> str:
         """The organisation that the request speaks for. Raises NotAuthorised when there is none."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():

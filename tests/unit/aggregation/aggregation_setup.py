@@ -8,7 +8,7 @@ from typing import Any
 from reflexio.aggregation.scheduler import AggregationScheduler
 from reflexio.aggregation.service import AggregationService
 from reflexio.aggregation.worker import AggregationWorker
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.worker import LearnerSetup

@@ -65,7 +65,7 @@ def test_rows_in_many_regions_are_grouped_as_in_one(monkeypatch: pytest.MonkeyPa
     rows, _ = around(60, 25, noise=0.8)
     together = group(rows).labels
     monkeypatch.setattr("reflexio.aggregation.linkage.REGION", 32)
-    monkeypatch.setattr("reflexio.aggregation.linkage.LOOKED_AT", 12)
+    monkeypatch.setattr("reflexio.aggregation.linkage.NEAREST_REGIONS", 12)
     assert same(group(rows).labels, together)
 
 

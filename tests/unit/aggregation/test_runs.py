@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reflexio.aggregation import review
-from reflexio.aggregation.clusters import MOST_ATTEMPTS
+from reflexio.aggregation.cluster_identity import MOST_ATTEMPTS
 from reflexio.aggregation.scheduler import LONGEST_WAIT, QUIET_SECONDS
 from reflexio.aggregation.service import AUTOMATIC_SERVICE, SERVICE
 from reflexio.errors import Conflict, ProviderRefused, ProviderUnavailable, UnreadableAnswer

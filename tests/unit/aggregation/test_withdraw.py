@@ -43,7 +43,7 @@ def owners(row: Learning) -> list[int]:
 async def test_no_playbook_new_or_retired_keeps_a_window_of_who_left(house: House) -> None:
     await house.teach(PARCEL, first=10)
     await house.run()
-    await erase.user(house.store, house.clock, "u2", withdraw_user)
+    await erase.delete_user(house.store, house.clock, "u2", withdraw_user)
     assert {row.status: (owners(row), row.details["support"]) for row in await all_of_them(house)} == {
         Status.SUPERSEDED: ([1, 3, 4], 3),
         Status.CURRENT: ([1, 3, 4, 10], 4),
@@ -51,7 +51,7 @@ async def test_no_playbook_new_or_retired_keeps_a_window_of_who_left(house: Hous
 
 
 async def test_what_is_left_is_written_anew_without_being_asked(house: House) -> None:
-    await erase.user(house.store, house.clock, "u2", withdraw_user)
+    await erase.delete_user(house.store, house.clock, "u2", withdraw_user)
     await house.look()
     assert told(await house.made()) == [f"{PARCEL} (3)"]
     assert house.writer.read[-1].count == 3
@@ -62,7 +62,7 @@ async def test_an_approved_playbook_stays_and_gets_a_successor(house: House) -> 
     (approved,) = await house.made()
     asked = UpdatePlaybookStatusRequest(agent_playbook_id=approved.id, playbook_status=PlaybookStatus.APPROVED)
     await review.decide(house.store, house.clock, asked)
-    await erase.user(house.store, house.clock, "u2", withdraw_user)
+    await erase.delete_user(house.store, house.clock, "u2", withdraw_user)
     await house.look()
     stays, successor = await house.made()
     assert (stays.content, stays.review, owners(stays)) == (approved.content, PlaybookStatus.APPROVED, [1, 3, 4])
@@ -72,10 +72,10 @@ async def test_an_approved_playbook_stays_and_gets_a_successor(house: House) -> 
 async def test_those_that_too_few_stand_behind_are_withdrawn_only_if_wished(house: House) -> None:
     await house.configure(min_cluster_size=3)
     for user in ("u1", "u2"):
-        done = await erase.user(house.store, house.clock, user, withdraw_user)
+        done = await erase.delete_user(house.store, house.clock, user, withdraw_user)
         assert done.withdrawn_agent_playbooks == 0
     assert len(await house.made()) == 1
-    done = await erase.user(house.store, house.clock, "u3", withdraw_user, withdraw_unsupported=True)
+    done = await erase.delete_user(house.store, house.clock, "u3", withdraw_user, withdraw_unsupported=True)
     assert done.withdrawn_agent_playbooks == 1
     (row,) = await all_of_them(house)
     assert row.status is Status.ARCHIVED
@@ -100,7 +100,7 @@ async def test_turns_of_who_left_go_also_from_windows_of_others(house: House) ->
     ]
     row = Learning(Kind.AGENT_PLAYBOOK, "by hand", details={"source_windows": windows, "source_span": "hello"})
     (number,) = await house.store.write(lambda tx: tx.learnings.add([row]))
-    await erase.user(house.store, house.clock, "ann", withdraw_user)
+    await erase.delete_user(house.store, house.clock, "ann", withdraw_user)
     (left,) = (await house.store.read(lambda tx: tx.learnings.many([number]))).values()
     assert left.details["source_windows"] == [{"user_playbook_id": 901, "source_interaction_ids": [77]}]
     assert "source_span" not in left.details
@@ -108,6 +108,6 @@ async def test_turns_of_who_left_go_also_from_windows_of_others(house: House) ->
 
 async def test_who_had_no_part_changes_nothing(house: House) -> None:
     before = await all_of_them(house)
-    await erase.user(house.store, house.clock, "stranger", withdraw_user, withdraw_unsupported=True)
+    await erase.delete_user(house.store, house.clock, "stranger", withdraw_user, withdraw_unsupported=True)
     assert await all_of_them(house) == before
     assert await house.look() == 0

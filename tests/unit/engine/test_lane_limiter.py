@@ -2,7 +2,7 @@
 
 import asyncio
 
-from reflexio.engine.durable import LaneLimiter
+from reflexio.engine.job_runner import LaneLimiter
 
 
 async def test_a_long_lane_does_not_delay_the_others() -> None:

@@ -213,7 +213,7 @@ async def test_an_erased_user_is_named_no_more_and_still_counted(store: Store) -
     await store.write(begin())
     await store.write(lambda tx: operations.record_user(tx, "a", "ann", 101))
     await store.write(lambda tx: operations.record_user(tx, "a", "bob", 101))
-    await erase.user(store, SystemClock(), "ann", withdraw_user)
+    await erase.delete_user(store, SystemClock(), "ann", withdraw_user)
     found = await told(store)
     assert (found.processed_users, found.processed_user_ids) == (2, ["bob"])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reflexio.aggregation.withdraw import withdraw_user
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import Conflict, NotFound, ProviderRefused, ProviderUnavailable, UnreadableAnswer
 from reflexio.interactions import erase
@@ -275,7 +275,7 @@ async def test_a_user_who_is_erased_meanwhile_stays_erased(house: House) -> None
     reruns = await house.start()
     made = await reruns.begin(house.store, Kind.PROFILE, EVERYBODY, {})
     await asyncio.wait_for(house.learner.reached.wait(), 5)
-    await erase.user(house.store, Clock(), "ann", withdraw_user)
+    await erase.delete_user(house.store, Clock(), "ann", withdraw_user)
     await house.work.crash()
     house.learner.stand_still = ""
     await house.start()

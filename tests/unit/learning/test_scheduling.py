@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import (
     ProviderRefused,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reflexio.engine.durable import DurableWork
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import InvalidRequest
 from reflexio.learners.llm.critic import LlmCritic

@@ -12,8 +12,8 @@ from reflexio.models.optimisation import ChatMessage, Comparison, Judgement, Rol
 from reflexio.optimisation.adopt import decide
 from reflexio.optimisation.gepa import SearchStopped, WorkflowCaller, minibatch_size, most_trials, run_in_thread
 from reflexio.optimisation.judge import aborted, combine_verdicts
+from reflexio.optimisation.replay_windows import ReplayWindow, build_scenario, explain_shortage, split
 from reflexio.optimisation.trial import gather_all
-from reflexio.optimisation.windows import ReplayWindow, build_scenario, explain_shortage, split
 
 CONFIG = PlaybookOptimizerConfig()
 

@@ -13,12 +13,12 @@ from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import AssistantFailed, NotFound, ProviderRefused, ProviderUnavailable
 from reflexio.interactions import erase
+from reflexio.jobs.token_budget import USED_UP
 from reflexio.learning import stall
 from reflexio.models.learning import Status
 from reflexio.models.optimisation import ChatMessage, Guidance, PlaybookOptimizationJob
 from reflexio.models.paging import Page
 from reflexio.optimisation.service import CANCELLED, NO_MODEL, job_key
-from reflexio.optimisation.trial import BUDGET_USED_UP
 from reflexio.optimisation.worker import ERASED
 from reflexio.ports.chat import A, Messages, Reply
 from reflexio.ports.storage import RequestFilter
@@ -230,10 +230,10 @@ async def test_without_a_model_it_says_that_it_needs_one(harness: Harness) -> No
 async def test_the_daily_budget_applies_before_and_during_a_run(harness: Harness) -> None:
     await harness.configure(daily_token_budget=0)
     job = await harness.run(await harness.add_playbook())
-    assert (job.status, job.decision_reason) == ("skipped", BUDGET_USED_UP)
+    assert (job.status, job.decision_reason) == ("skipped", USED_UP)
     await harness.configure(daily_token_budget=100)
     job = await harness.run(await harness.add_playbook())
-    assert (job.status, job.decision_reason) == ("failed", BUDGET_USED_UP)
+    assert (job.status, job.decision_reason) == ("failed", USED_UP)
     assert job.reflection_calls + job.judge_calls <= 3
 
 
@@ -248,7 +248,7 @@ async def test_windows_whose_turns_were_erased_do_not_count(harness: Harness) ->
 
 async def test_an_erased_user_removes_the_window(harness: Harness) -> None:
     target = await harness.add_playbook()
-    await erase.user(harness.store, harness.clock, "user-1", withdraw_user)
+    await erase.delete_user(harness.store, harness.clock, "user-1", withdraw_user)
     job = await harness.run(target)
     assert (job.status, job.decision_reason[:17]) == ("skipped", "2 source window(s")
 
@@ -274,7 +274,7 @@ async def test_turns_erased_during_the_run_leave_the_playbook_unchanged(harness:
 
 async def test_evaluations_with_turns_of_an_erased_user_are_removed(harness: Harness) -> None:
     job = await harness.run(await harness.add_playbook())
-    await erase.user(harness.store, harness.clock, "user-1", withdraw_user)
+    await erase.delete_user(harness.store, harness.clock, "user-1", withdraw_user)
     left = (await harness.show(job.job_id)).evaluations
     assert {each.user_id for each in left} == {"user-0", "user-2"}
 

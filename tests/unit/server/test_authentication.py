@@ -53,27 +53,27 @@ async def test_a_revoked_key_is_refused_after_two_seconds(database: Database, ti
     authenticator = Authenticator(database, "", monotonic=ticks)
     valid = await keys.create(database, SystemClock(), "acme")
     created = await keys.create(database, SystemClock(), "acme")
-    assert await authenticator.organisation("8.8.8.8", bearing(created.token)) == "acme"
+    assert await authenticator.authenticate("8.8.8.8", bearing(created.token)) == "acme"
     await keys.revoke(database, SystemClock(), created.key.id)
 
     ticks.now += CACHE_SECONDS - 0.01
-    assert await authenticator.organisation("8.8.8.8", bearing(created.token)) == "acme"
+    assert await authenticator.authenticate("8.8.8.8", bearing(created.token)) == "acme"
     ticks.now += 0.02
     with pytest.raises(NotAuthorised):
-        await authenticator.organisation("8.8.8.8", bearing(created.token))
-    assert await authenticator.organisation("8.8.8.8", bearing(valid.token)) == "acme"
+        await authenticator.authenticate("8.8.8.8", bearing(created.token))
+    assert await authenticator.authenticate("8.8.8.8", bearing(valid.token)) == "acme"
 
 
 async def test_callers_without_a_key_are_refused_two_seconds_after_the_first_key(
     database: Database, ticks: Ticks
 ) -> None:
     authenticator = Authenticator(database, "", monotonic=ticks)
-    assert await authenticator.organisation("127.0.0.1", LOCAL) == "default"
+    assert await authenticator.authenticate("127.0.0.1", LOCAL) == "default"
     created = await keys.create(database, SystemClock(), "acme")
-    assert await authenticator.organisation("127.0.0.1", bearing(created.token)) == "acme"
+    assert await authenticator.authenticate("127.0.0.1", bearing(created.token)) == "acme"
     ticks.now += CACHE_SECONDS
     with pytest.raises(NotAuthorised):
-        await authenticator.organisation("127.0.0.1", LOCAL)
+        await authenticator.authenticate("127.0.0.1", LOCAL)
 
 
 async def test_a_revoked_key_is_refused_also_when_it_was_the_last(database: Database, ticks: Ticks) -> None:
@@ -83,10 +83,10 @@ async def test_a_revoked_key_is_refused_also_when_it_was_the_last(database: Data
     here = Headers({"host": "localhost", "authorization": f"Bearer {created.token}"})
     for _ in range(2):
         with pytest.raises(NotAuthorised, match="not valid here"):
-            await authenticator.organisation("127.0.0.1", here)
+            await authenticator.authenticate("127.0.0.1", here)
     any_word = Headers({"host": "localhost", "authorization": "Bearer none"})
-    assert await authenticator.organisation("127.0.0.1", any_word) == "default"
-    assert await authenticator.organisation("127.0.0.1", LOCAL) == "default"
+    assert await authenticator.authenticate("127.0.0.1", any_word) == "default"
+    assert await authenticator.authenticate("127.0.0.1", LOCAL) == "default"
 
 
 async def test_guessed_tokens_do_not_fill_the_memory(
@@ -96,15 +96,15 @@ async def test_guessed_tokens_do_not_fill_the_memory(
     authenticator = Authenticator(database, "the key", monotonic=ticks)
     for number in range(30):
         with pytest.raises(NotAuthorised):
-            await authenticator.organisation("127.0.0.1", bearing(f"guess {number}"))
+            await authenticator.authenticate("127.0.0.1", bearing(f"guess {number}"))
     assert len(authenticator._tokens) <= 5
 
 
 async def test_the_operators_key_belongs_to_the_default_organisation(database: Database) -> None:
     authenticator = Authenticator(database, "the key")
-    assert await authenticator.organisation("8.8.8.8", bearing("the key")) == "default"
+    assert await authenticator.authenticate("8.8.8.8", bearing("the key")) == "default"
     with pytest.raises(NotAuthorised):
-        await authenticator.organisation("127.0.0.1", LOCAL)
+        await authenticator.authenticate("127.0.0.1", LOCAL)
 
 
 @pytest.mark.parametrize("org", ["", "  ", "x" * 256])

@@ -4,8 +4,7 @@ import re
 
 from reflexio.language.contradiction import instruction_replacement, replacement
 from reflexio.language.words import content_words, figures
-from reflexio.learners.local.instructions import EVERYTHING
-from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
+from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind
 
 IDENTICAL = 0.97

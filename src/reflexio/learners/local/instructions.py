@@ -16,9 +16,8 @@ from reflexio.learners.local.sentences import (
     in_third_person,
     own_sentences,
 )
-from reflexio.models.extraction import Turn
+from reflexio.models.extraction import EVERYTHING, Turn
 
-EVERYTHING = "everything about the user"
 _END_OF_ANSWER = 250  # characters in which an answer asks its question
 
 

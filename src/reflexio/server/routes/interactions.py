@@ -119,31 +119,31 @@ async def get_requests(request: Request, body: GetRequestsRequest) -> GetRequest
 @router.direct("DELETE", "/delete_interaction")
 async def delete_interaction(request: Request, body: DeleteInteractionRequest) -> DeleteResponse:
     """Deletes one turn. A 404 when the user has no such turn."""
-    return await erase.interaction(get_store(request), body.user_id, body.interaction_id)
+    return await erase.delete_interaction(get_store(request), body.user_id, body.interaction_id)
 
 
 @router.direct("DELETE", "/delete_request")
 async def delete_request(request: Request, body: DeleteRequestRequest) -> DeleteResponse:
     """Deletes one publish with its turns. A 404 for an unknown request."""
-    return await erase.request(get_store(request), body.request_id)
+    return await erase.delete_request(get_store(request), body.request_id)
 
 
 @router.direct("DELETE", "/delete_session")
 async def delete_session(request: Request, body: DeleteSessionRequest) -> DeleteSessionResponse:
     """Deletes all publishes of a session. An unknown session deletes 0."""
-    return await erase.session(get_store(request), body.session_id)
+    return await erase.delete_session(get_store(request), body.session_id)
 
 
 @router.direct("DELETE", "/delete_requests_by_ids")
 async def delete_requests_by_ids(request: Request, body: DeleteRequestsByIdsRequest) -> BulkDeleteResponse:
     """Deletes several publishes. Unknown ids are ignored."""
-    return await erase.requests(get_store(request), body.request_ids)
+    return await erase.delete_requests(get_store(request), body.request_ids)
 
 
 @router.delete("/delete_all_interactions")
 async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
     """Deletes all turns and publishes of the organisation. The count is of turns."""
-    return await erase.all_interactions(get_store(request))
+    return await erase.delete_all_interactions(get_store(request))
 
 
 @router.direct("POST", "/clear_user_data")
@@ -153,7 +153,7 @@ async def clear_user_data(request: Request, body: ClearUserDataRequest) -> Clear
     Agent playbooks stay, without the user's windows. With `withdraw_unsupported`, agent playbooks that fewer than
     `min_cluster_size` users still support are archived.
     """
-    return await erase.user(
+    return await erase.delete_user(
         get_store(request),
         get_reflexio(request).clock,
         body.user_id,

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query, Request
 
 from reflexio.aggregation import review
-from reflexio.learning import learnings, provenance
+from reflexio.learning import manual_edits, provenance
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.learning import Kind, WireStatus
 from reflexio.models.paging import Cursor
@@ -56,13 +56,15 @@ def _now(request: Request) -> int:
 @router.direct("POST", "/add_user_profile")
 async def add_user_profile(request: Request, body: AddUserProfileRequest) -> AddResponse:
     """Stores profiles, all or none. A `profile_id` that exists already is a 409."""
-    return await learnings.add(get_store(request), [profile.learning(_now(request)) for profile in body.user_profiles])
+    return await manual_edits.add(
+        get_store(request), [profile.learning(_now(request)) for profile in body.user_profiles]
+    )
 
 
 @router.direct("POST", "/add_user_playbook")
 async def add_user_playbook(request: Request, body: AddUserPlaybookRequest) -> AddResponse:
     """Stores user playbooks, all or none."""
-    return await learnings.add(
+    return await manual_edits.add(
         get_store(request), [playbook.learning(_now(request)) for playbook in body.user_playbooks]
     )
 
@@ -70,7 +72,7 @@ async def add_user_playbook(request: Request, body: AddUserPlaybookRequest) -> A
 @router.direct("POST", "/add_agent_playbook")
 async def add_agent_playbook(request: Request, body: AddAgentPlaybookRequest) -> AddResponse:
     """Stores agent playbooks, all or none. They are pending unless `playbook_status` says otherwise."""
-    return await learnings.add(
+    return await manual_edits.add(
         get_store(request), [playbook.learning(_now(request)) for playbook in body.agent_playbooks]
     )
 
@@ -100,7 +102,7 @@ async def get_all_profiles(
 async def _profiles(
     request: Request, where: LearningFilter, limit: int | None, cursor: str | None
 ) -> GetProfilesResponse:
-    page = await learnings.list_learnings(get_store(request), where, limit, cursor)
+    page = await manual_edits.list_learnings(get_store(request), where, limit, cursor)
     return GetProfilesResponse.model_construct(
         user_profiles=[UserProfile.of(row) for row in page.rows],
         msg=f"Found {len(page.rows)} profile(s)",
@@ -111,7 +113,7 @@ async def _profiles(
 @router.direct("POST", "/get_user_playbooks")
 async def get_user_playbooks(request: Request, body: GetUserPlaybooksRequest) -> GetUserPlaybooksResponse:
     """User playbooks, newest first: current ones unless `status_filter` says otherwise."""
-    page = await learnings.list_learnings(
+    page = await manual_edits.list_learnings(
         get_store(request), filters.listed_user_playbooks(body), body.limit, body.cursor
     )
     return GetUserPlaybooksResponse.model_construct(
@@ -124,7 +126,7 @@ async def get_user_playbooks(request: Request, body: GetUserPlaybooksRequest) ->
 @router.direct("POST", "/get_agent_playbooks")
 async def get_agent_playbooks(request: Request, body: GetAgentPlaybooksRequest) -> GetAgentPlaybooksResponse:
     """Agent playbooks with any decision, newest first. A `status_filter` of pending includes those not decided yet."""
-    page = await learnings.list_learnings(
+    page = await manual_edits.list_learnings(
         get_store(request), filters.listed_agent_playbooks(body), body.limit, body.cursor
     )
     return GetAgentPlaybooksResponse.model_construct(
@@ -137,13 +139,13 @@ async def get_agent_playbooks(request: Request, body: GetAgentPlaybooksRequest) 
 @router.get("/get_profile_statistics", response_model_exclude_none=True)
 async def get_profile_statistics(request: Request) -> ProfileStatisticsResponse:
     """The number of profiles in the organisation, by status."""
-    return await learnings.profile_statistics(get_store(request), get_reflexio(request).clock)
+    return await manual_edits.profile_statistics(get_store(request), get_reflexio(request).clock)
 
 
 @router.direct("PUT", "/update_user_profile")
 async def update_user_profile(request: Request, body: UpdateUserProfileRequest) -> UpdateResponse:
     """Changes a profile. Absent fields stay as they are. A 404 when the user has no such profile."""
-    return await learnings.update_profile(get_store(request), get_reflexio(request).clock, body)
+    return await manual_edits.update_profile(get_store(request), get_reflexio(request).clock, body)
 
 
 @router.direct("PUT", "/update_user_playbook")
@@ -156,7 +158,7 @@ async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest
         "trigger": body.trigger,
         "rationale": body.rationale,
     }
-    return await learnings.update(get_store(request), get_reflexio(request).clock, where, changes)
+    return await manual_edits.update(get_store(request), get_reflexio(request).clock, where, changes)
 
 
 @router.direct("PUT", "/update_agent_playbook")
@@ -174,67 +176,67 @@ async def update_agent_playbook_status(request: Request, body: UpdatePlaybookSta
 @router.direct("DELETE", "/delete_profile")
 async def delete_profile(request: Request, body: DeleteUserProfileRequest) -> DeleteResponse:
     """Deletes one profile by id, or all profiles of the user that contain `search_query`. A 404 for an unknown id."""
-    return await learnings.delete_profiles(get_store(request), body)
+    return await manual_edits.delete_profiles(get_store(request), body)
 
 
 @router.direct("DELETE", "/delete_user_playbook")
 async def delete_user_playbook(request: Request, body: DeleteUserPlaybookRequest) -> DeleteResponse:
     """Deletes one user playbook. A 404 for an unknown id."""
     where = LearningFilter(Kind.USER_PLAYBOOK, ids=(body.user_playbook_id,))
-    return await learnings.delete_one(get_store(request), where)
+    return await manual_edits.delete_one(get_store(request), where)
 
 
 @router.direct("DELETE", "/delete_agent_playbook")
 async def delete_agent_playbook(request: Request, body: DeleteAgentPlaybookRequest) -> DeleteResponse:
     """Deletes one agent playbook. A 404 for an unknown id."""
     where = LearningFilter(Kind.AGENT_PLAYBOOK, ids=(body.agent_playbook_id,))
-    return await learnings.delete_one(get_store(request), where)
+    return await manual_edits.delete_one(get_store(request), where)
 
 
 @router.direct("DELETE", "/delete_profiles_by_ids")
 async def delete_profiles_by_ids(request: Request, body: DeleteProfilesByIdsRequest) -> BulkDeleteResponse:
     """Deletes several profiles. Unknown ids are ignored."""
     where = LearningFilter(Kind.PROFILE, keys=tuple(body.profile_ids))
-    return await learnings.delete_many(get_store(request), where)
+    return await manual_edits.delete_many(get_store(request), where)
 
 
 @router.direct("DELETE", "/delete_user_playbooks_by_ids")
 async def delete_user_playbooks_by_ids(request: Request, body: DeleteUserPlaybooksByIdsRequest) -> BulkDeleteResponse:
     """Deletes several user playbooks. Unknown ids are ignored."""
     where = LearningFilter(Kind.USER_PLAYBOOK, ids=tuple(body.user_playbook_ids))
-    return await learnings.delete_many(get_store(request), where)
+    return await manual_edits.delete_many(get_store(request), where)
 
 
 @router.direct("DELETE", "/delete_agent_playbooks_by_ids")
 async def delete_agent_playbooks_by_ids(request: Request, body: DeleteAgentPlaybooksByIdsRequest) -> BulkDeleteResponse:
     """Deletes several agent playbooks. Unknown ids are ignored."""
     where = LearningFilter(Kind.AGENT_PLAYBOOK, ids=tuple(body.agent_playbook_ids))
-    return await learnings.delete_many(get_store(request), where)
+    return await manual_edits.delete_many(get_store(request), where)
 
 
 @router.delete("/delete_all_profiles")
 async def delete_all_profiles(request: Request) -> BulkDeleteResponse:
     """Deletes all profiles of the organisation."""
-    return await learnings.delete_many(get_store(request), LearningFilter(Kind.PROFILE))
+    return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.PROFILE))
 
 
 @router.delete("/delete_all_user_playbooks")
 async def delete_all_user_playbooks(request: Request) -> BulkDeleteResponse:
     """Deletes all user playbooks of the organisation."""
-    return await learnings.delete_many(get_store(request), LearningFilter(Kind.USER_PLAYBOOK))
+    return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.USER_PLAYBOOK))
 
 
 @router.delete("/delete_all_agent_playbooks")
 async def delete_all_agent_playbooks(request: Request) -> BulkDeleteResponse:
     """Deletes all agent playbooks of the organisation."""
-    return await learnings.delete_many(get_store(request), LearningFilter(Kind.AGENT_PLAYBOOK))
+    return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.AGENT_PLAYBOOK))
 
 
 @router.delete("/delete_all_playbooks")
 async def delete_all_playbooks(request: Request) -> BulkDeleteResponse:
     """Deletes all user playbooks and agent playbooks of the organisation."""
     both = LearningFilter(Kind.USER_PLAYBOOK), LearningFilter(Kind.AGENT_PLAYBOOK)
-    return await learnings.delete_many(get_store(request), *both)
+    return await manual_edits.delete_many(get_store(request), *both)
 
 
 @router.direct("POST", "/get_learning_provenance")
@@ -249,4 +251,4 @@ async def get_learning_provenance(request: Request, body: GetLearningProvenanceR
 @router.direct("POST", "/record_outcome")
 async def record_outcome(request: Request, body: RecordOutcomeRequest) -> UpdateResponse:
     """Counts that playbooks helped, hurt, or were learned again. Unknown ids are ignored."""
-    return await learnings.record_outcome(get_store(request), body)
+    return await manual_edits.record_outcome(get_store(request), body)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexio.aggregation.clusters import (
+from reflexio.aggregation.cluster_identity import (
     MOST_ATTEMPTS,
     Centroids,
     assign,

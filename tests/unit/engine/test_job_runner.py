@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reflexio.engine import durable
-from reflexio.engine.durable import DurableWork
+from reflexio.engine import job_runner
+from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import StorageFull, StorageReadOnly, StorageTaken
@@ -47,7 +47,7 @@ class FullDisk(MemoryJournal):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(job_runner, "PAUSES", (0.0, 0.0))
 
 
 async def started(work: DurableWork) -> DurableWork:

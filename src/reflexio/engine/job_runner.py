@@ -1,4 +1,8 @@
-"""The engine: runs jobs lane by lane on the caller's event loop. A journal stores what must survive the process."""
+"""Runs jobs lane by lane on the caller's event loop, and resumes them after a crash.
+
+The journal stores each job and the results of its finished steps. At the start, unfinished jobs are read from it and
+run again; their finished steps return the stored results.
+"""
 
 import asyncio
 import json
@@ -66,7 +70,7 @@ class DurableWork:
     """Implements `Work`, as durably as its journal.
 
     `start` enters `process_lock`, on a thread, and `close` leaves it: it keeps other processes from working on the
-    same journal. `close` waits `grace` seconds for the running steps. A job that was running at so many `deaths` of
+    same journal. `close` waits `grace` seconds for the running steps. A job that was running at so many `crashes` of
     the process fails instead of running again.
     """
 
@@ -76,13 +80,13 @@ class DurableWork:
         *,
         concurrency: int = 8,
         grace: float = 1.5,
-        deaths: int = 50,
+        crashes: int = 50,
         clock: Clock | None = None,
         process_lock: Callable[[], AbstractContextManager[object]] | None = None,
     ) -> None:
         self._journal = journal
         self._grace = grace
-        self._deaths = deaths
+        self._crashes = crashes
         self._clock = clock or SystemClock()
         self._process_lock = process_lock
         self._held_lock: AbstractContextManager[object] | None = None
@@ -234,7 +238,7 @@ class DurableWork:
             if not await active.stored or self._closing or active.is_over:
                 return
             enqueued = active.enqueued
-            if enqueued.begun >= self._deaths:
+            if enqueued.begun >= self._crashes:
                 error = f"The process died {enqueued.begun} times while this job was running; it does not run again."
                 await self._end(active, replace(enqueued.job, state="failed", error=error))
                 return
