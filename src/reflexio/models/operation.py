@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from reflexio.models.wire import Moment, Name, NonEmpty, RequestModel, ResponseModel, Source, Version
+from reflexio.models.wire import (
+    MessageResponse,
+    Moment,
+    Name,
+    NonEmpty,
+    NoticeResponse,
+    RequestModel,
+    ResponseModel,
+    Source,
+    Version,
+)
 
 ABANDONED_AFTER = 300
 """Seconds without a heartbeat after which the process of an operation counts as dead."""
@@ -124,12 +134,10 @@ def _percentage(operation: Operation) -> float:
     return min(100.0, round(100.0 * through / operation.total_users, 1)) if operation.total_users else 0.0
 
 
-class GetOperationStatusResponse(ResponseModel):
+class GetOperationStatusResponse(NoticeResponse):
     """The newest operation of a service, if there is one."""
 
-    success: bool = True
     operation_status: OperationStatusInfo | None = None
-    msg: str | None = None
 
 
 class CancelOperationRequest(RequestModel):
@@ -138,12 +146,10 @@ class CancelOperationRequest(RequestModel):
     service_name: Name | None = None
 
 
-class CancelOperationResponse(ResponseModel):
+class CancelOperationResponse(NoticeResponse):
     """The operations that were asked to stop."""
 
-    success: bool = True
     cancelled_services: list[str] = []
-    msg: str | None = None
 
 
 DEFAULT_VERSION = "agent-v0"
@@ -186,37 +192,29 @@ class ManualPlaybookGenerationRequest(RequestModel):
     playbook_name: str | None = None
 
 
-class RerunProfileGenerationResponse(ResponseModel):
+class RerunProfileGenerationResponse(NoticeResponse):
     """Whether the rerun began, and the id of its operation."""
 
-    success: bool = True
-    msg: str | None = None
     profiles_generated: int | None = None
     operation_id: str = ""
 
 
-class RerunPlaybookGenerationResponse(ResponseModel):
+class RerunPlaybookGenerationResponse(NoticeResponse):
     """Whether the rerun began, and the id of its operation."""
 
-    success: bool = True
-    msg: str | None = None
     playbooks_generated: int | None = None
     operation_id: str = ""
 
 
-class ManualProfileGenerationResponse(ResponseModel):
+class ManualProfileGenerationResponse(NoticeResponse):
     """The result of the run."""
 
-    success: bool = True
-    msg: str | None = None
     profiles_generated: int | None = None
 
 
-class ManualPlaybookGenerationResponse(ResponseModel):
+class ManualPlaybookGenerationResponse(NoticeResponse):
     """The result of the run."""
 
-    success: bool = True
-    msg: str | None = None
     playbooks_generated: int | None = None
 
 
@@ -269,39 +267,31 @@ class DowngradeUserPlaybooksRequest(_PlaybookScope):
     """Selects archived user playbooks that become current again. All conditions apply."""
 
 
-class UpgradeProfilesResponse(ResponseModel):
+class UpgradeProfilesResponse(MessageResponse):
     """The number of profiles that changed status."""
 
-    success: bool = True
     profiles_archived: int = 0
     profiles_promoted: int = 0
     profiles_deleted: int = 0
-    message: str = ""
 
 
-class UpgradeUserPlaybooksResponse(ResponseModel):
+class UpgradeUserPlaybooksResponse(MessageResponse):
     """The number of user playbooks that changed status."""
 
-    success: bool = True
     user_playbooks_deleted: int = 0
     user_playbooks_archived: int = 0
     user_playbooks_promoted: int = 0
-    message: str = ""
 
 
-class DowngradeProfilesResponse(ResponseModel):
+class DowngradeProfilesResponse(MessageResponse):
     """The number of profiles that changed status."""
 
-    success: bool = True
     profiles_demoted: int = 0
     profiles_restored: int = 0
-    message: str = ""
 
 
-class DowngradeUserPlaybooksResponse(ResponseModel):
+class DowngradeUserPlaybooksResponse(MessageResponse):
     """The number of user playbooks that changed status."""
 
-    success: bool = True
     user_playbooks_demoted: int = 0
     user_playbooks_restored: int = 0
-    message: str = ""

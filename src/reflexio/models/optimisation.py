@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from reflexio.models.wire import RequestModel, ResponseModel, RowId
+from reflexio.models.wire import NoticeResponse, PageResponse, RequestModel, ResponseModel, RowId, SuccessResponse
 
 Side = Literal["user", "assistant", "system"]
 Place = Literal["first", "second", "tie"]
@@ -265,30 +265,24 @@ class RunPlaybookOptimizationRequest(RequestModel):
         return self.agent_playbook_id or self.user_playbook_id or 0
 
 
-class RunPlaybookOptimizationResponse(ResponseModel):
+class RunPlaybookOptimizationResponse(NoticeResponse):
     """The job that began, or the reason that there is nothing to do; after a dry run only the estimate."""
 
-    success: bool = True
-    msg: str | None = None
     job_id: int | None = None
     status: JobStatus = "pending"
     job: PlaybookOptimizationJob | None = None
     estimate: OptimizationEstimate | None = None
 
 
-class GetPlaybookOptimizationsResponse(ResponseModel):
+class GetPlaybookOptimizationsResponse(PageResponse):
     """Jobs, newest first."""
 
-    success: bool = True
     jobs: list[PlaybookOptimizationJob] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
-class GetPlaybookOptimizationResponse(ResponseModel):
+class GetPlaybookOptimizationResponse(SuccessResponse):
     """One job with all its candidates."""
 
-    success: bool = True
     job: PlaybookOptimizationJob
     candidates: list[PlaybookOptimizationCandidate] = []
     evaluations: list[PlaybookOptimizationEvaluation] = []
@@ -301,9 +295,7 @@ class CancelPlaybookOptimizationRequest(RequestModel):
     job_id: RowId
 
 
-class CancelPlaybookOptimizationResponse(ResponseModel):
+class CancelPlaybookOptimizationResponse(NoticeResponse):
     """Whether a running job was cancelled."""
 
-    success: bool = True
-    msg: str | None = None
     job: PlaybookOptimizationJob | None = None

@@ -10,7 +10,18 @@ from pydantic import Field, StringConstraints, WithJsonSchema, field_validator
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status, WireStatus
 from reflexio.models.paging import Cursor
 from reflexio.models.profile import MOST_ADDED, Needle, Tags, Text, TurnIds
-from reflexio.models.wire import Epoch, JsonObject, Moment, Name, RequestModel, ResponseModel, RowId, Source, Version
+from reflexio.models.wire import (
+    Epoch,
+    JsonObject,
+    Moment,
+    Name,
+    PageResponse,
+    RequestModel,
+    ResponseModel,
+    RowId,
+    Source,
+    Version,
+)
 
 Outcome: TypeAlias = Literal["helped", "hurt", "repeated"]
 Ids = Annotated[list[RowId], Field(max_length=1000)]
@@ -278,13 +289,10 @@ class GetUserPlaybooksRequest(_PlaybookQuestion):
     user_id: str | None = None
 
 
-class GetUserPlaybooksResponse(ResponseModel):
+class GetUserPlaybooksResponse(PageResponse):
     """A page of user playbooks."""
 
-    success: bool = True
     user_playbooks: list[UserPlaybook] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
 class GetAgentPlaybooksRequest(_PlaybookQuestion):
@@ -295,13 +303,10 @@ class GetAgentPlaybooksRequest(_PlaybookQuestion):
     session_id: str | None = None
 
 
-class GetAgentPlaybooksResponse(ResponseModel):
+class GetAgentPlaybooksResponse(PageResponse):
     """A page of agent playbooks."""
 
-    success: bool = True
     agent_playbooks: list[AgentPlaybook] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
 class AddUserPlaybookRequest(RequestModel):

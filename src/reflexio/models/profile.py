@@ -15,9 +15,13 @@ from reflexio.models.wire import (
     Moment,
     Name,
     NonEmpty,
+    NoticeResponse,
+    PageResponse,
     RequestModel,
     ResponseModel,
     Source,
+    SuccessResponse,
+    UserRequest,
 )
 
 MOST_ADDED = 1000
@@ -29,11 +33,10 @@ Needle = Annotated[str, StringConstraints(max_length=1000)]
 DETAILS = ("custom_features", "extractor_names", "source_span", "source_interaction_ids", "notes", "reader_angle")
 
 
-class NewUserProfile(RequestModel):
+class NewUserProfile(UserRequest):
     """A profile as a caller adds it; only user and content are required."""
 
     profile_id: Name | None = None
-    user_id: Name
     content: Annotated[Text, StringConstraints(min_length=1)]
     last_modified_timestamp: Epoch | None = None
     generated_from_request_id: Annotated[str, StringConstraints(max_length=255)] = ""
@@ -117,10 +120,9 @@ class UserProfile(ResponseModel):
         )
 
 
-class GetUserProfilesRequest(RequestModel):
+class GetUserProfilesRequest(UserRequest):
     """Selects profiles of a user."""
 
-    user_id: Name
     profile_id: str | None = None
     query: Needle | None = None
     start_time: Moment | None = None
@@ -133,13 +135,10 @@ class GetUserProfilesRequest(RequestModel):
     cursor: Cursor | None = None
 
 
-class GetProfilesResponse(ResponseModel):
+class GetProfilesResponse(PageResponse):
     """A page of profiles."""
 
-    success: bool = True
     user_profiles: list[UserProfile] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
     def alive(self) -> "GetProfilesResponse":
         """The page without profiles that have expired since it was read."""
@@ -154,35 +153,29 @@ class AddUserProfileRequest(RequestModel):
     user_profiles: Annotated[list[NewUserProfile], Field(min_length=1, max_length=MOST_ADDED)]
 
 
-class AddResponse(ResponseModel):
+class AddResponse(SuccessResponse):
     """The number of added rows, and their ids."""
 
-    success: bool = True
     message: str | None = None
     added_count: int = 0
     ids: list[str] = []
 
 
-class UpdateUserProfileRequest(RequestModel):
+class UpdateUserProfileRequest(UserRequest):
     """Names a profile, and its new values."""
 
-    user_id: Name
     profile_id: Name
     content: Annotated[Text, StringConstraints(min_length=1)] | None = None
     custom_features: JsonObject | None = None
 
 
-class UpdateResponse(ResponseModel):
+class UpdateResponse(NoticeResponse):
     """Confirms a change."""
 
-    success: bool = True
-    msg: str | None = None
 
-
-class DeleteUserProfileRequest(RequestModel):
+class DeleteUserProfileRequest(UserRequest):
     """Names a profile, or a text to find in profiles."""
 
-    user_id: Name
     profile_id: str = ""
     search_query: Needle = ""
 
@@ -193,12 +186,10 @@ class DeleteProfilesByIdsRequest(RequestModel):
     profile_ids: Annotated[list[NonEmpty], Field(min_length=1, max_length=10_000)]
 
 
-class ProfileStatisticsResponse(ResponseModel):
+class ProfileStatisticsResponse(NoticeResponse):
     """The number of profiles by status."""
 
-    success: bool = True
     current_count: int = 0
     pending_count: int = 0
     archived_count: int = 0
     expiring_soon_count: int = 0
-    msg: str | None = None

@@ -11,7 +11,15 @@ from reflexio.models.operation import DEFAULT_VERSION, Operation, OperationStatu
 from reflexio.models.paging import Cursor
 from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.profile import Text
-from reflexio.models.wire import RequestModel, ResponseModel, RowId, Version
+from reflexio.models.wire import (
+    MessageResponse,
+    NoticeResponse,
+    PageResponse,
+    RequestModel,
+    ResponseModel,
+    RowId,
+    Version,
+)
 
 ProvenanceStatus = Literal["exact", "best_effort", "unavailable"]
 LearningId = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)]
@@ -52,10 +60,9 @@ class SourceUserPlaybook(ResponseModel):
     source_interaction_ids: list[int] = []
 
 
-class LearningProvenanceResponse(ResponseModel):
+class LearningProvenanceResponse(NoticeResponse):
     """The provenance of a learning."""
 
-    success: bool = True
     target_kind: Kind
     target_id: str
     provenance_status: ProvenanceStatus = "unavailable"
@@ -67,7 +74,6 @@ class LearningProvenanceResponse(ResponseModel):
     fingerprint: str | None = None
     replaced: list[Replaced] = []
     events: list[LineageEntry] = []
-    msg: str | None = None
 
 
 class RunPlaybookAggregationRequest(RequestModel):
@@ -85,11 +91,9 @@ class RunPlaybookAggregationRequest(RequestModel):
         return None if asked == DEFAULT_PLAYBOOK and asked not in names else asked
 
 
-class RunPlaybookAggregationResponse(ResponseModel):
+class RunPlaybookAggregationResponse(MessageResponse):
     """The result, or the state so far."""
 
-    success: bool = True
-    message: str = ""
     operation_id: str = ""
     is_complete: bool = False
     user_playbooks_processed: int = 0
@@ -170,14 +174,11 @@ class ReviewItem(ResponseModel):
     history: list[LineageEntry] = []
 
 
-class GetReviewQueueResponse(ResponseModel):
+class GetReviewQueueResponse(PageResponse):
     """A page of the queue, newest first."""
 
-    success: bool = True
     items: list[ReviewItem] = []
     pending_count: int = 0
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
 class ReviewAgentPlaybooksRequest(RequestModel):
@@ -197,11 +198,9 @@ class UndoReviewRequest(RequestModel):
     reason: Text = ""
 
 
-class ReviewResponse(ResponseModel):
+class ReviewResponse(NoticeResponse):
     """The result, and which other playbooks were retired or restored."""
 
-    success: bool = True
     changed_count: int = 0
     retired_ids: list[int] = []
     restored_ids: list[int] = []
-    msg: str | None = None

@@ -9,7 +9,7 @@ from reflexio.models.interaction import Interaction
 from reflexio.models.learning import PlaybookStatus, WireStatus
 from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.profile import UserProfile
-from reflexio.models.wire import Moment, Name, RequestModel, ResponseModel, RowId, Source
+from reflexio.models.wire import Moment, Name, NoticeResponse, RequestModel, ResponseModel, RowId, Source
 
 MOST_HITS = 100
 Query = Annotated[str, StringConstraints(max_length=1_000_000)]
@@ -129,9 +129,7 @@ class UnifiedSearchRequest(RequestModel):
     explain: bool = False
 
 
-class _Found(ResponseModel):
-    success: bool = True
-    msg: str | None = None
+class _Found(NoticeResponse):
     degraded: bool = False
     search_mode_effective: str | None = None
     explanations: list[Explanation] | None = None
@@ -186,12 +184,10 @@ class ContextItem(ResponseModel):
     id: str
 
 
-class ContextResponse(ResponseModel):
+class ContextResponse(NoticeResponse):
     """The text for the prompt, and the learnings in it."""
 
-    success: bool = True
     context: str = ""
     items: list[ContextItem] = []
     tokens: int = 0
     degraded: bool = False
-    msg: str | None = None

@@ -31,6 +31,30 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
+class SuccessResponse(ResponseModel):
+    """A response that says whether the request succeeded."""
+
+    success: bool = True
+
+
+class NoticeResponse(SuccessResponse):
+    """A response with a note in `msg`, if there is something to say."""
+
+    msg: str | None = None
+
+
+class PageResponse(NoticeResponse):
+    """One page of a list, and the cursor to the next page."""
+
+    next_cursor: str | None = None
+
+
+class MessageResponse(SuccessResponse):
+    """A response with a sentence in `message`."""
+
+    message: str = ""
+
+
 def build(shape: type[BaseModel]) -> None:
     """Builds a model and all its subclasses now, so that no caller waits for it."""
     shape.model_rebuild()
@@ -113,3 +137,16 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 Epoch = Annotated[int, Field(ge=0, le=LAST_SECOND)]
 RowId = Annotated[int, Field(gt=0, le=2**63 - 1)]
 Moment = Annotated[datetime, BeforeValidator(_written), AfterValidator(_seconds)]
+
+
+class UserRequest(RequestModel):
+    """A request about one user."""
+
+    user_id: Name
+
+
+class TimeRangeRequest(RequestModel):
+    """A request about a time range. Both ends are optional."""
+
+    start_time: Moment | None = None
+    end_time: Moment | None = None
