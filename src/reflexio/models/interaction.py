@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from reflexio.models.paging import Cursor
+from reflexio.models.paging import PageRequest
 from reflexio.models.wire import (
     Epoch,
     JsonObject,
     MessageResponse,
-    Moment,
     Name,
     NonEmpty,
     PageResponse,
@@ -214,13 +213,10 @@ class Request(ResponseModel):
     retrieval_experiment_arm: str | None = None
 
 
-class GetInteractionsRequest(UserRequest):
+class GetInteractionsRequest(UserRequest, PageRequest):
     """Selects turns of a user."""
 
-    start_time: Moment | None = None
-    end_time: Moment | None = None
     top_k: Annotated[int, Field(gt=0)] | None = 30
-    cursor: Cursor | None = None
 
 
 class GetInteractionsResponse(PageResponse):
@@ -229,18 +225,15 @@ class GetInteractionsResponse(PageResponse):
     interactions: list[Interaction] = []
 
 
-class GetRequestsRequest(RequestModel):
+class GetRequestsRequest(PageRequest):
     """Selects requests."""
 
     user_id: Trimmed | None = None
     request_id: Trimmed | None = None
     session_id: Trimmed | None = None
     source: Source | None = None
-    start_time: Moment | None = None
-    end_time: Moment | None = None
     top_k: Annotated[int, Field(gt=0)] | None = 30
     offset: Annotated[int, Field(ge=0, le=10_000_000)] | None = 0
-    cursor: Cursor | None = None
 
 
 class RequestData(ResponseModel):

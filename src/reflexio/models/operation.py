@@ -9,13 +9,13 @@ from pydantic import Field
 
 from reflexio.models.wire import (
     MessageResponse,
-    Moment,
     Name,
     NonEmpty,
     NoticeResponse,
     RequestModel,
     ResponseModel,
     Source,
+    TimeRangeRequest,
     Version,
 )
 
@@ -55,6 +55,13 @@ class Operation:
     @property
     def is_running(self) -> bool:
         return self.status is OperationStatus.IN_PROGRESS
+
+    @property
+    def percentage(self) -> float:
+        if self.status is OperationStatus.COMPLETED:
+            return 100.0
+        through = self.processed_users + self.failed_users
+        return min(100.0, round(100.0 * through / self.total_users, 1)) if self.total_users else 0.0
 
     def is_abandoned(self, now: int) -> bool:
         # The absolute difference: a clock that was set back must not keep a dead operation alive.
@@ -110,28 +117,18 @@ class OperationStatusInfo(ResponseModel):
     @classmethod
     def of(cls, operation: Operation, outcomes: Sequence[UserProgress] = ()) -> "OperationStatusInfo":
         return cls(
-            service_name=operation.service_name,
-            status=operation.status,
-            started_at=operation.started_at,
+            **{name: getattr(operation, name) for name in _SAME_NAMES},
             completed_at=operation.completed_at or None,
-            total_users=operation.total_users,
-            processed_users=operation.processed_users,
-            failed_users=operation.failed_users,
             current_user_id=operation.current_user_id or None,
-            processed_user_ids=[each.user_id for each in outcomes if not each.error],
-            failed_user_ids=[FailedUser(user_id=each.user_id, error=each.error) for each in outcomes if each.error],
+            processed_user_ids=[user.user_id for user in outcomes if not user.error],
+            failed_user_ids=[FailedUser(user_id=user.user_id, error=user.error) for user in outcomes if user.error],
             request_params={**operation.params, "operation_id": operation.id},
-            stats=operation.stats,
             error_message=operation.error or None,
-            progress_percentage=_percentage(operation),
+            progress_percentage=operation.percentage,
         )
 
 
-def _percentage(operation: Operation) -> float:
-    if operation.status is OperationStatus.COMPLETED:
-        return 100.0
-    through = operation.processed_users + operation.failed_users
-    return min(100.0, round(100.0 * through / operation.total_users, 1)) if operation.total_users else 0.0
+_SAME_NAMES = ("service_name", "status", "started_at", "total_users", "processed_users", "failed_users", "stats")
 
 
 class GetOperationStatusResponse(NoticeResponse):
@@ -156,26 +153,6 @@ DEFAULT_VERSION = "agent-v0"
 Unused = Annotated[list[str], Field(max_length=1000)]
 
 
-class RerunProfileGenerationRequest(RequestModel):
-    """Selects turns from which profiles are learned again. All conditions apply."""
-
-    user_id: Name | None = None
-    start_time: Moment | None = None
-    end_time: Moment | None = None
-    source: Source | None = None
-    extractor_names: Unused | None = None
-
-
-class RerunPlaybookGenerationRequest(RequestModel):
-    """Selects turns from which user playbooks are learned again. All conditions apply."""
-
-    agent_version: Version = DEFAULT_VERSION
-    start_time: Moment | None = None
-    end_time: Moment | None = None
-    source: Source | None = None
-    playbook_name: str | None = None
-
-
 class ManualProfileGenerationRequest(RequestModel):
     """Selects users whose last turns are learned now, for profiles."""
 
@@ -192,18 +169,12 @@ class ManualPlaybookGenerationRequest(RequestModel):
     playbook_name: str | None = None
 
 
-class RerunProfileGenerationResponse(NoticeResponse):
-    """Whether the rerun began, and the id of its operation."""
-
-    profiles_generated: int | None = None
-    operation_id: str = ""
+class RerunProfileGenerationRequest(ManualProfileGenerationRequest, TimeRangeRequest):
+    """Selects turns from which profiles are learned again. All conditions apply."""
 
 
-class RerunPlaybookGenerationResponse(NoticeResponse):
-    """Whether the rerun began, and the id of its operation."""
-
-    playbooks_generated: int | None = None
-    operation_id: str = ""
+class RerunPlaybookGenerationRequest(ManualPlaybookGenerationRequest, TimeRangeRequest):
+    """Selects turns from which user playbooks are learned again. All conditions apply."""
 
 
 class ManualProfileGenerationResponse(NoticeResponse):
@@ -216,6 +187,18 @@ class ManualPlaybookGenerationResponse(NoticeResponse):
     """The result of the run."""
 
     playbooks_generated: int | None = None
+
+
+class RerunProfileGenerationResponse(ManualProfileGenerationResponse):
+    """Whether the rerun began, and the id of its operation."""
+
+    operation_id: str = ""
+
+
+class RerunPlaybookGenerationResponse(ManualPlaybookGenerationResponse):
+    """Whether the rerun began, and the id of its operation."""
+
+    operation_id: str = ""
 
 
 ProfileIds = Annotated[list[NonEmpty], Field(max_length=10_000)]

@@ -7,6 +7,8 @@ from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import AfterValidator, StringConstraints
 
+from reflexio.models.wire import TimeRangeRequest
+
 MOST = 10_000
 """The most rows in one page."""
 
@@ -62,6 +64,12 @@ def _known(cursor: str) -> str:
 
 
 Cursor = Annotated[str, StringConstraints(max_length=100), AfterValidator(_known)]
+
+
+class PageRequest(TimeRangeRequest):
+    """Asks for a page of rows in a time range."""
+
+    cursor: Cursor | None = None
 
 
 def page(limit: int, cursor: str | None) -> Page:

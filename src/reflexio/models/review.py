@@ -9,8 +9,7 @@ from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, PlaybookStatus, Status
 from reflexio.models.operation import DEFAULT_VERSION, Operation, OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Cursor
-from reflexio.models.playbook import AgentPlaybook, UserPlaybook
-from reflexio.models.profile import Text
+from reflexio.models.playbook import AgentPlaybook, ReviewerRequest, UserPlaybook
 from reflexio.models.wire import (
     MessageResponse,
     NoticeResponse,
@@ -134,7 +133,6 @@ class RunPlaybookAggregationResponse(MessageResponse):
 
 
 MOST_DECIDED = 1000
-Reviewer = Annotated[str, StringConstraints(max_length=255)]
 Ids = Annotated[list[RowId], Field(min_length=1, max_length=MOST_DECIDED)]
 
 
@@ -181,21 +179,17 @@ class GetReviewQueueResponse(PageResponse):
     pending_count: int = 0
 
 
-class ReviewAgentPlaybooksRequest(RequestModel):
+class ReviewAgentPlaybooksRequest(ReviewerRequest):
     """One decision about several playbooks."""
 
     agent_playbook_ids: Ids
     playbook_status: PlaybookStatus
-    reviewer: Reviewer = ""
-    reason: Text = ""
 
 
-class UndoReviewRequest(RequestModel):
+class UndoReviewRequest(ReviewerRequest):
     """Playbooks whose last decision is undone."""
 
     agent_playbook_ids: Ids
-    reviewer: Reviewer = ""
-    reason: Text = ""
 
 
 class ReviewResponse(NoticeResponse):

@@ -45,5 +45,5 @@ def test_tool_data_may_hold_what_can_be_kept(number: float) -> None:
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400, math.nan, math.inf, -math.inf])
 def test_a_number_that_cannot_be_kept_is_an_error(number: float) -> None:
-    with pytest.raises(ValueError, match="whole ones have up to 64 bits, others are finite"):
+    with pytest.raises(ValueError, match="integers have up to 64 bits, others are finite"):
         ToolUsed(tool_name="t", tool_data={"a": [{"b": number}]})
