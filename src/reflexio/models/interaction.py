@@ -3,7 +3,6 @@
 import ipaddress
 import re
 import socket
-import time
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -26,6 +25,7 @@ from reflexio.models.wire import (
     Trimmed,
     UserRequest,
     Version,
+    epoch_now,
 )
 
 MOST_INTERACTIONS = 1000
@@ -94,14 +94,10 @@ def _image_url(url: str) -> str:
 Body = Annotated[str, StringConstraints(max_length=1_000_000)]
 
 
-def _now() -> int:
-    return int(time.time())
-
-
 class InteractionData(RequestModel):
     """One turn as the caller publishes it. Empty turns are left out and counted in `warnings`."""
 
-    created_at: Epoch = Field(default_factory=_now)
+    created_at: Epoch = Field(default_factory=epoch_now)
     role: Annotated[str, StringConstraints(max_length=1000)] = "User"
     content: Body = ""
     shadow_content: Body = ""

@@ -1,7 +1,7 @@
 """Pages of long lists, newest first, with a cursor to the next page."""
 
 import base64
-import binascii
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Generic, Self, TypeVar
 
@@ -25,14 +25,12 @@ class Position:
 
     @classmethod
     def read(cls, cursor: str) -> Self:
-        try:
+        with suppress(ValueError):
             at, row = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii").split(".")
             position = cls(int(at), int(row))
-        except (binascii.Error, ValueError):
-            raise ValueError("not a cursor of this server; start again without one") from None
-        if not (0 <= position.at < 2**63 and 0 <= position.id < 2**63) or position.cursor() != cursor:
-            raise ValueError("not a cursor of this server; start again without one")
-        return position
+            if 0 <= position.at < 2**63 and 0 <= position.id < 2**63 and position.cursor() == cursor:
+                return position
+        raise ValueError("not a cursor of this server; start again without one")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Playbooks on the wire: of one user and of an agent, with their outcomes."""
 
 import json
-import time
 from collections.abc import Collection
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -19,6 +18,7 @@ from reflexio.models.wire import (
     ResponseModel,
     RowId,
     Version,
+    epoch_now,
 )
 
 Outcome: TypeAlias = Literal["helped", "hurt", "repeated"]
@@ -49,10 +49,6 @@ _ANY_METADATA = {"anyOf": [{"type": "string", "maxLength": 100_000}, {"type": "o
 Metadata = Annotated[Text, WithJsonSchema(_ANY_METADATA)]
 
 
-def _now() -> int:
-    return int(time.time())
-
-
 class BlockingIssueKind(StrEnum):
     """The kind of obstacle."""
 
@@ -81,7 +77,7 @@ class NewPlaybook(NewLearning):
 
     playbook_name: PlaybookName = "playbook"
     agent_version: Version = ""
-    created_at: Epoch = Field(default_factory=_now)
+    created_at: Epoch = Field(default_factory=epoch_now)
     trigger: Text | None = None
     rationale: Text | None = None
     blocking_issue: BlockingIssue | None = None

@@ -86,8 +86,8 @@ class RunPlaybookAggregationRequest(RequestModel):
 
     def type_among(self, names: list[str]) -> str | None:
         """The type that is meant; None means all. Earlier clients always send the default name."""
-        asked = self.playbook_name or None
-        return None if asked == DEFAULT_PLAYBOOK and asked not in names else asked
+        name = self.playbook_name or None
+        return None if name == DEFAULT_PLAYBOOK and name not in names else name
 
 
 class RunPlaybookAggregationResponse(MessageResponse):
@@ -104,7 +104,7 @@ class RunPlaybookAggregationResponse(MessageResponse):
     def of(cls, operation: Operation | OperationStatusInfo, operation_id: str) -> "RunPlaybookAggregationResponse":
         stats = operation.stats
         error = operation.error if isinstance(operation, Operation) else operation.error_message
-        made = cls(
+        response = cls(
             success=operation.status in (OperationStatus.IN_PROGRESS, OperationStatus.COMPLETED),
             operation_id=operation_id,
             is_complete=operation.status is OperationStatus.COMPLETED,
@@ -113,9 +113,9 @@ class RunPlaybookAggregationResponse(MessageResponse):
             playbooks_generated=stats.get("total_generated", 0),
             clusters_failed=operation.failed_users,
         )
-        return made.model_copy(update={"message": made._told(operation.status, error or "")})
+        return response.model_copy(update={"message": response._describe(operation.status, error or "")})
 
-    def _told(self, status: OperationStatus, error: str) -> str:
+    def _describe(self, status: OperationStatus, error: str) -> str:
         counts = (
             f"Processed {self.user_playbooks_processed} user playbooks, found {self.clusters_found} clusters, "
             f"generated {self.playbooks_generated} agent playbooks"

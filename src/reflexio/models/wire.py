@@ -4,6 +4,7 @@ A model is built when it is first used: most processes use few of them, and the 
 """
 
 import math
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -55,11 +56,11 @@ class MessageResponse(SuccessResponse):
     message: str = ""
 
 
-def build(shape: type[BaseModel]) -> None:
+def build(model: type[BaseModel]) -> None:
     """Builds a model and all its subclasses now, so that no caller waits for it."""
-    shape.model_rebuild()
-    for each in shape.__subclasses__():
-        build(each)
+    model.model_rebuild()
+    for subclass in model.__subclasses__():
+        build(subclass)
 
 
 def is_deeper(value: Any, levels: int) -> bool:
@@ -104,13 +105,9 @@ def _written(value: Any) -> Any:
     """Times are written as ISO 8601: a bare number could be seconds, milliseconds or days."""
     if isinstance(value, bool | int | float) or (isinstance(value, str) and _is_number(value)):
         raise ValueError(ISO)
-    # Parsed here, because behind a validator of ours strict validation accepts no text as a time.
-    return _moment(value) if isinstance(value, str) else value
-
-
-def _moment(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text.strip().upper())
+        # Parsed here, because behind a validator of ours strict validation accepts no text as a time.
+        return datetime.fromisoformat(value.strip().upper()) if isinstance(value, str) else value
     except ValueError:
         raise ValueError(ISO) from None
 
@@ -126,6 +123,10 @@ def _is_number(text: str) -> bool:
 def _seconds(moment: datetime) -> datetime:
     """A moment without a zone is UTC on the wire; the client sends its local times with their zone."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def epoch_now() -> int:
+    return int(time.time())
 
 
 Trimmed = Annotated[str, StringConstraints(strip_whitespace=True)]
