@@ -52,47 +52,29 @@ if TYPE_CHECKING:
     from reflexio.models.profile import UserProfile as UserProfile
     from reflexio.models.search import ConversationTurn as ConversationTurn
 
-_HOMES = {
-    "Agent": "agents.agent",
-    "AgentSession": "agents.architecture",
-    "Architecture": "agents.architecture",
-    "Dependencies": "agents.architecture",
-    "Event": "agents.architecture",
-    "ReAct": "agents.architecture",
-    "Reflexion": "agents.reflexion_architecture",
-    "reflexion": "agents.api",
-    "reflexion_stream": "agents.api",
-    "reflexion_sync": "agents.api",
-    "reflexive": "agents.api",
-    "Judge": "agents.evaluators.judge",
-    "UnitTests": "agents.evaluators.unit_tests",
-    "Budget": "agents.budget",
-    "Evaluation": "agents.attempt",
-    "Lesson": "agents.attempt",
-    "AsyncReflexioClient": "client.aio",
-    "ReflexioClient": "client.sync",
-    "ReflexioError": "errors",
-    "Config": "models.config",
-    "PlaybookAggregatorConfig": "models.config",
-    "PlaybookConfig": "models.config",
-    "PlaybookOptimizerConfig": "models.config",
-    "ProfileExtractorConfig": "models.config",
-    "InteractionData": "models.interaction",
-    "ToolUsed": "models.interaction",
-    "UserActionType": "models.interaction",
-    "ToolUseConfig": "models.config",
-    "Citation": "models.interaction",
-    "Interaction": "models.interaction",
-    "AgentPlaybook": "models.playbook",
-    "UserPlaybook": "models.playbook",
-    "UserProfile": "models.profile",
-    "ConversationTurn": "models.search",
-    "PlaybookStatus": "models.learning",
-    "ProfileTimeToLive": "models.learning",
-    "Status": "models.learning",
+_NAMES = {
+    "agents.agent": "Agent",
+    "agents.api": "reflexion reflexion_stream reflexion_sync reflexive",
+    "agents.architecture": "AgentSession Architecture Dependencies Event ReAct",
+    "agents.attempt": "Evaluation Lesson",
+    "agents.budget": "Budget",
+    "agents.evaluators.judge": "Judge",
+    "agents.evaluators.unit_tests": "UnitTests",
+    "agents.reflexion_architecture": "Reflexion",
+    "client.aio": "AsyncReflexioClient",
+    "client.sync": "ReflexioClient",
+    "errors": "ReflexioError",
+    "models.config": "Config PlaybookAggregatorConfig PlaybookConfig PlaybookOptimizerConfig ProfileExtractorConfig "
+    "ToolUseConfig",
+    "models.interaction": "Citation Interaction InteractionData ToolUsed UserActionType",
+    "models.learning": "PlaybookStatus ProfileTimeToLive Status",
+    "models.playbook": "AgentPlaybook UserPlaybook",
+    "models.profile": "UserProfile",
+    "models.search": "ConversationTurn",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605  one list, not two
+__all__ = sorted(_MODULES)  # noqa: PLE0605  one list, not two
 
 
 def __getattr__(name: str) -> Any:
@@ -100,12 +82,12 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version(DISTRIBUTION)
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'reflexio' has no attribute {name!r}")
-    value = getattr(import_module(f"reflexio.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"reflexio.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    return [*globals(), *_MODULES]

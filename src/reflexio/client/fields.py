@@ -19,9 +19,9 @@ from reflexio.models.search import (
 
 
 class GetInteractionsFields(TypedDict, total=False):
+    top_k: int | None
     start_time: datetime | None
     end_time: datetime | None
-    top_k: int | None
     cursor: str | None
     request: GetInteractionsRequest | dict[str, Any] | None
 
@@ -31,54 +31,54 @@ class GetRequestsFields(TypedDict, total=False):
     request_id: str | None
     session_id: str | None
     source: str | None
-    start_time: datetime | None
-    end_time: datetime | None
     top_k: int | None
     offset: int | None
+    start_time: datetime | None
+    end_time: datetime | None
     cursor: str | None
 
 
 class GetUserProfilesFields(TypedDict, total=False):
     profile_id: str | None
-    query: str | None
-    start_time: datetime | None
-    end_time: datetime | None
     top_k: int | None
     source: str | None
     profile_time_to_live: ProfileTimeToLive | str | None
+    start_time: datetime | None
+    end_time: datetime | None
+    cursor: str | None
+    query: str | None
     status_filter: Sequence[Status | str | None] | None
     tags: Sequence[str] | None
-    cursor: str | None
     request: GetUserProfilesRequest | dict[str, Any] | None
 
 
 class GetUserPlaybooksFields(TypedDict, total=False):
     user_playbook_id: int | None
     user_id: str | None
-    limit: int | None
-    query: str | None
-    playbook_name: str | None
-    agent_version: str | None
     start_time: datetime | None
     end_time: datetime | None
+    cursor: str | None
+    query: str | None
     status_filter: Sequence[Status | str | None] | None
     tags: Sequence[str] | None
+    limit: int | None
+    playbook_name: str | None
+    agent_version: str | None
     request_id: str | None
-    cursor: str | None
 
 
 class GetAgentPlaybooksFields(TypedDict, total=False):
     agent_playbook_id: int | None
     playbook_status_filter: PlaybookStatus | str | Sequence[PlaybookStatus | str] | None
-    limit: int | None
-    query: str | None
-    playbook_name: str | None
-    agent_version: str | None
     start_time: datetime | None
     end_time: datetime | None
+    cursor: str | None
+    query: str | None
     status_filter: Sequence[Status | str | None] | None
     tags: Sequence[str] | None
-    cursor: str | None
+    limit: int | None
+    playbook_name: str | None
+    agent_version: str | None
 
 
 class UpdateUserProfileFields(TypedDict, total=False):
@@ -94,13 +94,13 @@ class UpdateUserPlaybookFields(TypedDict, total=False):
 
 
 class UpdateAgentPlaybookFields(TypedDict, total=False):
+    playbook_status: PlaybookStatus | str | None
+    reviewer: str | None
+    reason: str | None
     playbook_name: str | None
     content: str | None
     trigger: str | None
     rationale: str | None
-    playbook_status: PlaybookStatus | str | None
-    reviewer: str | None
-    reason: str | None
 
 
 class UpdatePlaybookStatusFields(TypedDict, total=False):
@@ -133,17 +133,17 @@ class UndoReviewFields(TypedDict, total=False):
 
 class UnifiedSearchFields(TypedDict, total=False):
     top_k: int | None
-    threshold: float | None
-    agent_version: str | None
-    playbook_name: str | None
     user_id: str | None
-    source: str | None
-    tags: Sequence[str] | None
     entity_types: Sequence[str] | None
     agent_playbook_status_filter: Sequence[PlaybookStatus | str] | None
-    search_mode: SearchMode | str | None
     session_id: str | None
+    threshold: float | None
+    search_mode: SearchMode | str | None
     explain: bool
+    source: str | None
+    tags: Sequence[str] | None
+    agent_version: str | None
+    playbook_name: str | None
     request: UnifiedSearchRequest | dict[str, Any] | None
 
 
@@ -156,46 +156,46 @@ class ContextFields(TypedDict, total=False):
 
 class SearchUserProfilesFields(TypedDict, total=False):
     generated_from_request_id: str | None
-    source: str | None
-    tags: Sequence[str] | None
     start_time: datetime | None
     end_time: datetime | None
     top_k: int | None
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    source: str | None
+    tags: Sequence[str] | None
     request: SearchUserProfilesRequest | dict[str, Any] | None
 
 
 class SearchUserPlaybooksFields(TypedDict, total=False):
     user_id: str | None
-    agent_version: str | None
-    playbook_name: str | None
-    source: str | None
     status_filter: Sequence[Status | str | None] | None
-    tags: Sequence[str] | None
     start_time: datetime | None
     end_time: datetime | None
     top_k: int | None
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    source: str | None
+    tags: Sequence[str] | None
+    agent_version: str | None
+    playbook_name: str | None
     request: SearchUserPlaybooksRequest | dict[str, Any] | None
 
 
 class SearchAgentPlaybooksFields(TypedDict, total=False):
-    agent_version: str | None
-    playbook_name: str | None
-    source: str | None
     status_filter: Sequence[Status | str | None] | None
     playbook_status_filter: PlaybookStatus | str | Sequence[PlaybookStatus | str] | None
-    tags: Sequence[str] | None
     start_time: datetime | None
     end_time: datetime | None
     top_k: int | None
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    source: str | None
+    tags: Sequence[str] | None
+    agent_version: str | None
+    playbook_name: str | None
     request: SearchAgentPlaybooksRequest | dict[str, Any] | None
 
 

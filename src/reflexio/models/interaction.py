@@ -3,26 +3,29 @@
 import ipaddress
 import re
 import socket
-import time
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from reflexio.models.paging import Cursor
+from reflexio.models.paging import PageRequest
 from reflexio.models.wire import (
     Epoch,
     JsonObject,
-    Moment,
+    MessageResponse,
     Name,
     NonEmpty,
+    PageResponse,
     RequestModel,
     ResponseModel,
     RowId,
     Source,
+    SuccessResponse,
     Trimmed,
+    UserRequest,
     Version,
+    epoch_now,
 )
 
 MOST_INTERACTIONS = 1000
@@ -91,14 +94,10 @@ def _image_url(url: str) -> str:
 Body = Annotated[str, StringConstraints(max_length=1_000_000)]
 
 
-def _now() -> int:
-    return int(time.time())
-
-
 class InteractionData(RequestModel):
     """One turn as the caller publishes it. Empty turns are left out and counted in `warnings`."""
 
-    created_at: Epoch = Field(default_factory=_now)
+    created_at: Epoch = Field(default_factory=epoch_now)
     role: Annotated[str, StringConstraints(max_length=1000)] = "User"
     content: Body = ""
     shadow_content: Body = ""
@@ -127,11 +126,10 @@ class InteractionData(RequestModel):
         return not any((*said, *shown, *done)) and self.user_action is UserActionType.NONE
 
 
-class PublishRequest(RequestModel):
+class PublishRequest(UserRequest):
     """Turns of one user in one session."""
 
     request_id: Name | None = None
-    user_id: Name
     interaction_data_list: Annotated[list[InteractionData], Field(min_length=1, max_length=MOST_INTERACTIONS)]
     source: Source = ""
     agent_version: Version = ""
@@ -158,11 +156,9 @@ class PublishRequest(RequestModel):
         return self
 
 
-class PublishResponse(ResponseModel):
+class PublishResponse(MessageResponse):
     """The result of a publish."""
 
-    success: bool = True
-    message: str = ""
     warnings: list[str] = Field(default_factory=list)
     request_id: str | None = None
     session_id: str | None = None
@@ -213,37 +209,27 @@ class Request(ResponseModel):
     retrieval_experiment_arm: str | None = None
 
 
-class GetInteractionsRequest(RequestModel):
+class GetInteractionsRequest(UserRequest, PageRequest):
     """Selects turns of a user."""
 
-    user_id: Name
-    start_time: Moment | None = None
-    end_time: Moment | None = None
     top_k: Annotated[int, Field(gt=0)] | None = 30
-    cursor: Cursor | None = None
 
 
-class GetInteractionsResponse(ResponseModel):
+class GetInteractionsResponse(PageResponse):
     """A page of turns."""
 
-    success: bool = True
     interactions: list[Interaction] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
-class GetRequestsRequest(RequestModel):
+class GetRequestsRequest(PageRequest):
     """Selects requests."""
 
     user_id: Trimmed | None = None
     request_id: Trimmed | None = None
     session_id: Trimmed | None = None
     source: Source | None = None
-    start_time: Moment | None = None
-    end_time: Moment | None = None
     top_k: Annotated[int, Field(gt=0)] | None = 30
     offset: Annotated[int, Field(ge=0, le=10_000_000)] | None = 0
-    cursor: Cursor | None = None
 
 
 class RequestData(ResponseModel):
@@ -260,29 +246,23 @@ class Session(ResponseModel):
     requests: list[RequestData] = []
 
 
-class GetRequestsResponse(ResponseModel):
+class GetRequestsResponse(PageResponse):
     """A page of requests."""
 
-    success: bool = True
     sessions: list[Session] = []
     has_more: bool = False
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
-class FinalizeSessionRequest(RequestModel):
+class FinalizeSessionRequest(UserRequest):
     """Names a session that is over."""
 
-    user_id: Name
     session_id: Name
 
 
-class FinalizeSessionResponse(ResponseModel):
+class FinalizeSessionResponse(MessageResponse):
     """Whether the session exists."""
 
-    success: bool = True
     accepted: bool = False
-    message: str = ""
 
 
 class LearningStatusResponse(ResponseModel):
@@ -292,10 +272,9 @@ class LearningStatusResponse(ResponseModel):
     reason: str | None = None
 
 
-class DeleteInteractionRequest(RequestModel):
+class DeleteInteractionRequest(UserRequest):
     """Names a turn."""
 
-    user_id: Name
     interaction_id: RowId
 
 
@@ -317,40 +296,31 @@ class DeleteRequestsByIdsRequest(RequestModel):
     request_ids: Annotated[list[Name], Field(min_length=1, max_length=10_000)]
 
 
-class DeleteResponse(ResponseModel):
+class DeleteResponse(MessageResponse):
     """Confirms a deletion."""
 
-    success: bool = True
-    message: str = ""
 
-
-class DeleteSessionResponse(ResponseModel):
+class DeleteSessionResponse(MessageResponse):
     """The number of deleted rows."""
 
-    success: bool = True
-    message: str = ""
     deleted_requests_count: int = 0
 
 
-class BulkDeleteResponse(ResponseModel):
+class BulkDeleteResponse(MessageResponse):
     """The number of deleted rows."""
 
-    success: bool = True
     deleted_count: int = 0
-    message: str = ""
 
 
-class ClearUserDataRequest(RequestModel):
+class ClearUserDataRequest(UserRequest):
     """Names a user, and whether agent playbooks that too few others support are withdrawn."""
 
-    user_id: Name
     withdraw_unsupported: bool = False
 
 
-class ClearUserDataResponse(ResponseModel):
+class ClearUserDataResponse(SuccessResponse):
     """The number of deleted rows of each kind."""
 
-    success: bool = True
     deleted_counts: dict[str, int] = {}
     withdrawn_agent_playbooks: int = 0
     message: str | None = None

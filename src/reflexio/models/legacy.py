@@ -17,18 +17,10 @@ PLAYBOOK_NAMES = {
     "aggregation_config": "playbook_aggregator_config",
     "feedback_aggregator_config": "playbook_aggregator_config",
 }
-PLAYBOOK_RETIRED = frozenset(
-    {"tagging_definition_prompt", "deduplication_config", "window_size_override", "stride_size_override"}
-)
+EXTRACTOR_RETIRED = frozenset({"tagging_definition_prompt", "window_size_override", "stride_size_override"})
+PLAYBOOK_RETIRED = EXTRACTOR_RETIRED | {"deduplication_config"}
 PROFILE_NAMES = {"profile_content_definition_prompt": "extraction_definition_prompt"}
-PROFILE_RETIRED = frozenset(
-    {
-        "tagging_definition_prompt",
-        "should_extract_profile_prompt_override",
-        "window_size_override",
-        "stride_size_override",
-    }
-)
+PROFILE_RETIRED = EXTRACTOR_RETIRED | {"should_extract_profile_prompt_override"}
 AGGREGATOR_NAMES = {
     "min_feedback_threshold": "min_cluster_size",
     "refresh_count": "reaggregation_trigger_count",
@@ -36,44 +28,26 @@ AGGREGATOR_NAMES = {
 }
 LLM_RETIRED = frozenset({"should_run_model_name", "pre_retrieval_model_name"})
 PROVIDER_RETIRED = frozenset({"azure_config"})
-ROOT_RETIRED = frozenset(
-    {
-        "storage_config",
-        "storage_config_test",
-        "agent_success_config",
-        "retrieval_experiment_config",
-        "retrieval_experiment_history",
-        "retrieval_floor",
-        "lineage_gc",
-        "expiry_reclamation",
-        "governance_retention",
-        "pending_tool_call_config",
-        "offline_tuner_config",
-        "skip_should_run_check",
-        "enable_document_expansion",
-        "shadow_mode_enabled",
-        "eval_sample_n_per_stratum",
-        "eval_concurrency_limit",
-        "shadow_comparison_judge_prompt_version",
-    }
-)
+_RETIRED_SETTINGS = """
+storage_config storage_config_test agent_success_config retrieval_experiment_config retrieval_experiment_history
+retrieval_floor lineage_gc expiry_reclamation governance_retention pending_tool_call_config offline_tuner_config
+skip_should_run_check enable_document_expansion shadow_mode_enabled eval_sample_n_per_stratum eval_concurrency_limit
+shadow_comparison_judge_prompt_version
+"""
+ROOT_RETIRED = frozenset(_RETIRED_SETTINGS.split())
 SIZES = {
     "batch_size": "window_size",
     "batch_interval": "stride_size",
     "extraction_window_size": "window_size",
     "extraction_window_stride": "stride_size",
 }
+OLD_LISTS = {"user_playbook_extractor_configs": "playbook_configs", "agent_feedback_configs": "playbook_configs"}
 PLURALS = {
     "profile_extractor_config": "profile_extractor_configs",
     "user_playbook_extractor_config": "playbook_configs",
-    "user_playbook_extractor_configs": "playbook_configs",
-    "agent_feedback_configs": "playbook_configs",
+    **OLD_LISTS,
 }
-ROOT_NAMES = {
-    **SIZES,
-    "user_playbook_extractor_configs": "playbook_configs",
-    "agent_feedback_configs": "playbook_configs",
-}
+ROOT_NAMES = {**SIZES, **OLD_LISTS}
 SINGULARS = {
     "profile_extractor_config": (PROFILE_NAMES, PROFILE_RETIRED),
     "user_playbook_extractor_config": (PLAYBOOK_NAMES, PLAYBOOK_RETIRED),
@@ -116,17 +90,13 @@ def singular_first(raw: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[st
             continue
         kept = stored.get(many) or []
         entry = changes.pop(one)
-        edited = [] if entry is None else _with_first(kept, translate(entry, renamed=renamed, retired=retired))
+        first, *rest = kept or [{}]
+        edited = [] if entry is None else [{**first, **translate(entry, renamed=renamed, retired=retired)}, *rest]
         if changes.get(many) is None or _is_same(changes[many], kept, renamed, retired):
             changes[many] = edited
         elif edited != kept and not _is_same(changes[many], edited, renamed, retired):
             raise InvalidRequest(f"{one} and {many} were both changed, and differently: change one of them.")
     return changes
-
-
-def _with_first(kept: list[Any], entry: Mapping[str, Any]) -> list[Any]:
-    first, *rest = kept or [{}]
-    return [{**first, **entry}, *rest]
 
 
 def _is_same(given: Any, kept: list[Any], renamed: Mapping[str, str], retired: frozenset[str]) -> bool:
@@ -145,11 +115,9 @@ def singulars(config: Mapping[str, Any]) -> dict[str, Any]:
         "user_playbook_extractor_config": None,
     }
     if playbooks:
-        first = dict(playbooks[0])
-        first["extractor_name"] = first.pop("playbook_name")
-        first["extraction_definition_prompt"] = first.pop("playbook_definition_prompt")
-        first["aggregation_config"] = first.pop("playbook_aggregator_config")
-        view["user_playbook_extractor_config"] = first
+        first = view["user_playbook_extractor_config"] = dict(playbooks[0])
+        for old in ("extractor_name", "extraction_definition_prompt", "aggregation_config"):
+            first[old] = first.pop(PLAYBOOK_NAMES[old])
     return view
 
 
@@ -164,6 +132,5 @@ def unused(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _given(raw: Any, names: frozenset[str]) -> set[str]:
-    if not isinstance(raw, Mapping):
-        return set()
-    return {name for name in names if raw.get(name) not in (None, [], {}, False, 0)}
+    settings = raw if isinstance(raw, Mapping) else {}
+    return {name for name in names if settings.get(name) not in (None, [], {}, False, 0)}

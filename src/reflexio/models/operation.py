@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from reflexio.models.wire import Moment, Name, NonEmpty, RequestModel, ResponseModel, Source, Version
+from reflexio.models.wire import (
+    MessageResponse,
+    Name,
+    NonEmpty,
+    NoticeResponse,
+    RequestModel,
+    ResponseModel,
+    Source,
+    TimeRangeRequest,
+    Version,
+)
 
 ABANDONED_AFTER = 300
 """Seconds without a heartbeat after which the process of an operation counts as dead."""
@@ -45,6 +55,13 @@ class Operation:
     @property
     def is_running(self) -> bool:
         return self.status is OperationStatus.IN_PROGRESS
+
+    @property
+    def percentage(self) -> float:
+        if self.status is OperationStatus.COMPLETED:
+            return 100.0
+        through = self.processed_users + self.failed_users
+        return min(100.0, round(100.0 * through / self.total_users, 1)) if self.total_users else 0.0
 
     def is_abandoned(self, now: int) -> bool:
         # The absolute difference: a clock that was set back must not keep a dead operation alive.
@@ -100,36 +117,24 @@ class OperationStatusInfo(ResponseModel):
     @classmethod
     def of(cls, operation: Operation, outcomes: Sequence[UserProgress] = ()) -> "OperationStatusInfo":
         return cls(
-            service_name=operation.service_name,
-            status=operation.status,
-            started_at=operation.started_at,
+            **{name: getattr(operation, name) for name in _SAME_NAMES},
             completed_at=operation.completed_at or None,
-            total_users=operation.total_users,
-            processed_users=operation.processed_users,
-            failed_users=operation.failed_users,
             current_user_id=operation.current_user_id or None,
-            processed_user_ids=[each.user_id for each in outcomes if not each.error],
-            failed_user_ids=[FailedUser(user_id=each.user_id, error=each.error) for each in outcomes if each.error],
+            processed_user_ids=[user.user_id for user in outcomes if not user.error],
+            failed_user_ids=[FailedUser(user_id=user.user_id, error=user.error) for user in outcomes if user.error],
             request_params={**operation.params, "operation_id": operation.id},
-            stats=operation.stats,
             error_message=operation.error or None,
-            progress_percentage=_percentage(operation),
+            progress_percentage=operation.percentage,
         )
 
 
-def _percentage(operation: Operation) -> float:
-    if operation.status is OperationStatus.COMPLETED:
-        return 100.0
-    through = operation.processed_users + operation.failed_users
-    return min(100.0, round(100.0 * through / operation.total_users, 1)) if operation.total_users else 0.0
+_SAME_NAMES = ("service_name", "status", "started_at", "total_users", "processed_users", "failed_users", "stats")
 
 
-class GetOperationStatusResponse(ResponseModel):
+class GetOperationStatusResponse(NoticeResponse):
     """The newest operation of a service, if there is one."""
 
-    success: bool = True
     operation_status: OperationStatusInfo | None = None
-    msg: str | None = None
 
 
 class CancelOperationRequest(RequestModel):
@@ -138,36 +143,14 @@ class CancelOperationRequest(RequestModel):
     service_name: Name | None = None
 
 
-class CancelOperationResponse(ResponseModel):
+class CancelOperationResponse(NoticeResponse):
     """The operations that were asked to stop."""
 
-    success: bool = True
     cancelled_services: list[str] = []
-    msg: str | None = None
 
 
 DEFAULT_VERSION = "agent-v0"
 Unused = Annotated[list[str], Field(max_length=1000)]
-
-
-class RerunProfileGenerationRequest(RequestModel):
-    """Selects turns from which profiles are learned again. All conditions apply."""
-
-    user_id: Name | None = None
-    start_time: Moment | None = None
-    end_time: Moment | None = None
-    source: Source | None = None
-    extractor_names: Unused | None = None
-
-
-class RerunPlaybookGenerationRequest(RequestModel):
-    """Selects turns from which user playbooks are learned again. All conditions apply."""
-
-    agent_version: Version = DEFAULT_VERSION
-    start_time: Moment | None = None
-    end_time: Moment | None = None
-    source: Source | None = None
-    playbook_name: str | None = None
 
 
 class ManualProfileGenerationRequest(RequestModel):
@@ -186,38 +169,36 @@ class ManualPlaybookGenerationRequest(RequestModel):
     playbook_name: str | None = None
 
 
-class RerunProfileGenerationResponse(ResponseModel):
-    """Whether the rerun began, and the id of its operation."""
-
-    success: bool = True
-    msg: str | None = None
-    profiles_generated: int | None = None
-    operation_id: str = ""
+class RerunProfileGenerationRequest(ManualProfileGenerationRequest, TimeRangeRequest):
+    """Selects turns from which profiles are learned again. All conditions apply."""
 
 
-class RerunPlaybookGenerationResponse(ResponseModel):
-    """Whether the rerun began, and the id of its operation."""
-
-    success: bool = True
-    msg: str | None = None
-    playbooks_generated: int | None = None
-    operation_id: str = ""
+class RerunPlaybookGenerationRequest(ManualPlaybookGenerationRequest, TimeRangeRequest):
+    """Selects turns from which user playbooks are learned again. All conditions apply."""
 
 
-class ManualProfileGenerationResponse(ResponseModel):
+class ManualProfileGenerationResponse(NoticeResponse):
     """The result of the run."""
 
-    success: bool = True
-    msg: str | None = None
     profiles_generated: int | None = None
 
 
-class ManualPlaybookGenerationResponse(ResponseModel):
+class ManualPlaybookGenerationResponse(NoticeResponse):
     """The result of the run."""
 
-    success: bool = True
-    msg: str | None = None
     playbooks_generated: int | None = None
+
+
+class RerunProfileGenerationResponse(ManualProfileGenerationResponse):
+    """Whether the rerun began, and the id of its operation."""
+
+    operation_id: str = ""
+
+
+class RerunPlaybookGenerationResponse(ManualPlaybookGenerationResponse):
+    """Whether the rerun began, and the id of its operation."""
+
+    operation_id: str = ""
 
 
 ProfileIds = Annotated[list[NonEmpty], Field(max_length=10_000)]
@@ -269,39 +250,31 @@ class DowngradeUserPlaybooksRequest(_PlaybookScope):
     """Selects archived user playbooks that become current again. All conditions apply."""
 
 
-class UpgradeProfilesResponse(ResponseModel):
+class UpgradeProfilesResponse(MessageResponse):
     """The number of profiles that changed status."""
 
-    success: bool = True
     profiles_archived: int = 0
     profiles_promoted: int = 0
     profiles_deleted: int = 0
-    message: str = ""
 
 
-class UpgradeUserPlaybooksResponse(ResponseModel):
+class UpgradeUserPlaybooksResponse(MessageResponse):
     """The number of user playbooks that changed status."""
 
-    success: bool = True
     user_playbooks_deleted: int = 0
     user_playbooks_archived: int = 0
     user_playbooks_promoted: int = 0
-    message: str = ""
 
 
-class DowngradeProfilesResponse(ResponseModel):
+class DowngradeProfilesResponse(MessageResponse):
     """The number of profiles that changed status."""
 
-    success: bool = True
     profiles_demoted: int = 0
     profiles_restored: int = 0
-    message: str = ""
 
 
-class DowngradeUserPlaybooksResponse(ResponseModel):
+class DowngradeUserPlaybooksResponse(MessageResponse):
     """The number of user playbooks that changed status."""
 
-    success: bool = True
     user_playbooks_demoted: int = 0
     user_playbooks_restored: int = 0
-    message: str = ""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from reflexio.models.wire import RequestModel, ResponseModel, RowId
+from reflexio.models.wire import NoticeResponse, PageResponse, RequestModel, ResponseModel, RowId, SuccessResponse
 
 Side = Literal["user", "assistant", "system"]
 Place = Literal["first", "second", "tie"]
@@ -126,22 +126,33 @@ StartedBy = Literal["hand", "aggregation", "schedule"]
 UNFINISHED: tuple[JobStatus, ...] = ("pending", "running")
 
 
-class OptimizationEstimate(ResponseModel):
-    """The highest possible cost of a run. Failed assistant calls and unreadable answers are retried."""
+class CallCounts(ResponseModel):
+    """The number of evaluations and of model calls."""
 
-    train_windows: int = 0
-    validation_windows: int = 0
     evaluations: int = 0
     assistant_calls: int = 0
     judge_calls: int = 0
     reflection_calls: int = 0
+
+
+class OptimizationEstimate(CallCounts):
+    """The highest possible cost of a run. Failed assistant calls and unreadable answers are retried."""
+
+    train_windows: int = 0
+    validation_windows: int = 0
     assistant_retries_per_call: int = 0
 
 
-class PlaybookOptimizationJob(ResponseModel):
-    """One search for better wording, and its result."""
+class JobRow(ResponseModel):
+    """A stored row of an optimisation job."""
 
     job_id: int = 0
+    created_at: int = 0
+
+
+class PlaybookOptimizationJob(JobRow, CallCounts):
+    """One search for better wording, and its result."""
+
     optimizer_kind: Literal["gepa"] = "gepa"
     target_kind: TargetKind
     target_id: int
@@ -157,14 +168,9 @@ class PlaybookOptimizationJob(ResponseModel):
     estimate: OptimizationEstimate = OptimizationEstimate()
     metric_calls: int = 0
     max_metric_calls: int = 0
-    evaluations: int = 0
     aborted_evaluations: int = 0
-    assistant_calls: int = 0
-    judge_calls: int = 0
-    reflection_calls: int = 0
     accounted_questions: int = 0
     fingerprint: str = ""
-    created_at: int = 0
     updated_at: int = 0
     completed_at: int | None = None
 
@@ -179,23 +185,21 @@ class PlaybookOptimizationJob(ResponseModel):
         return self.changed(status=status, decision_reason=reason, completed_at=now, updated_at=now, **values)
 
 
-class PlaybookOptimizationCandidate(ResponseModel):
+class PlaybookOptimizationCandidate(JobRow):
     """A candidate wording. The first one of a job is the incumbent."""
 
     candidate_id: int = 0
-    job_id: int = 0
     candidate_index: int = 0
     content: str
     parent_candidate_ids: list[int] = []
     aggregate_score: float | None = None
     is_winner: bool = False
-    created_at: int = 0
 
 
 class RolloutMessage(ResponseModel):
     """A message of a rollout. Deleted words of a user are missing."""
 
-    role: Literal["user", "assistant", "system"]
+    role: Side
     content: str
 
 
@@ -209,11 +213,10 @@ class OptimizationFeedback(ResponseModel):
     recommended_mutations: list[str] = []
 
 
-class PlaybookOptimizationEvaluation(ResponseModel):
+class PlaybookOptimizationEvaluation(JobRow):
     """A candidate and the incumbent in the same source window, and the judge's verdict."""
 
     evaluation_id: int = 0
-    job_id: int = 0
     candidate_id: int = 0
     target_kind: TargetKind = "agent_playbook"
     target_id: int = 0
@@ -229,17 +232,14 @@ class PlaybookOptimizationEvaluation(ResponseModel):
     error: str | None = None
     incumbent_rollout: list[RolloutMessage] = []
     candidate_rollout: list[RolloutMessage] = []
-    created_at: int = 0
 
 
-class PlaybookOptimizationEvent(ResponseModel):
+class PlaybookOptimizationEvent(JobRow):
     """An event of the search."""
 
     event_id: int = 0
-    job_id: int = 0
     event_type: str
     payload: dict[str, Any] = {}
-    created_at: int = 0
 
 
 class RunPlaybookOptimizationRequest(RequestModel):
@@ -265,30 +265,24 @@ class RunPlaybookOptimizationRequest(RequestModel):
         return self.agent_playbook_id or self.user_playbook_id or 0
 
 
-class RunPlaybookOptimizationResponse(ResponseModel):
+class RunPlaybookOptimizationResponse(NoticeResponse):
     """The job that began, or the reason that there is nothing to do; after a dry run only the estimate."""
 
-    success: bool = True
-    msg: str | None = None
     job_id: int | None = None
     status: JobStatus = "pending"
     job: PlaybookOptimizationJob | None = None
     estimate: OptimizationEstimate | None = None
 
 
-class GetPlaybookOptimizationsResponse(ResponseModel):
+class GetPlaybookOptimizationsResponse(PageResponse):
     """Jobs, newest first."""
 
-    success: bool = True
     jobs: list[PlaybookOptimizationJob] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
-class GetPlaybookOptimizationResponse(ResponseModel):
+class GetPlaybookOptimizationResponse(SuccessResponse):
     """One job with all its candidates."""
 
-    success: bool = True
     job: PlaybookOptimizationJob
     candidates: list[PlaybookOptimizationCandidate] = []
     evaluations: list[PlaybookOptimizationEvaluation] = []
@@ -301,9 +295,7 @@ class CancelPlaybookOptimizationRequest(RequestModel):
     job_id: RowId
 
 
-class CancelPlaybookOptimizationResponse(ResponseModel):
+class CancelPlaybookOptimizationResponse(NoticeResponse):
     """Whether a running job was cancelled."""
 
-    success: bool = True
-    msg: str | None = None
     job: PlaybookOptimizationJob | None = None

@@ -1,11 +1,13 @@
 """Pages of long lists, newest first, with a cursor to the next page."""
 
 import base64
-import binascii
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import AfterValidator, StringConstraints
+
+from reflexio.models.wire import TimeRangeRequest
 
 MOST = 10_000
 """The most rows in one page."""
@@ -23,14 +25,12 @@ class Position:
 
     @classmethod
     def read(cls, cursor: str) -> Self:
-        try:
+        with suppress(ValueError):
             at, row = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii").split(".")
             position = cls(int(at), int(row))
-        except (binascii.Error, ValueError):
-            raise ValueError("not a cursor of this server; start again without one") from None
-        if not (0 <= position.at < 2**63 and 0 <= position.id < 2**63) or position.cursor() != cursor:
-            raise ValueError("not a cursor of this server; start again without one")
-        return position
+            if 0 <= position.at < 2**63 and 0 <= position.id < 2**63 and position.cursor() == cursor:
+                return position
+        raise ValueError("not a cursor of this server; start again without one")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,12 @@ def _known(cursor: str) -> str:
 
 
 Cursor = Annotated[str, StringConstraints(max_length=100), AfterValidator(_known)]
+
+
+class PageRequest(TimeRangeRequest):
+    """Asks for a page of rows in a time range."""
+
+    cursor: Cursor | None = None
 
 
 def page(limit: int, cursor: str | None) -> Page:

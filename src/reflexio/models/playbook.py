@@ -1,16 +1,25 @@
 """Playbooks on the wire: of one user and of an agent, with their outcomes."""
 
 import json
-import time
+from collections.abc import Collection
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, StringConstraints, WithJsonSchema, field_validator
 
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status, WireStatus
-from reflexio.models.paging import Cursor
-from reflexio.models.profile import MOST_ADDED, Needle, Tags, Text, TurnIds
-from reflexio.models.wire import Epoch, JsonObject, Moment, Name, RequestModel, ResponseModel, RowId, Source, Version
+from reflexio.models.profile import MOST_ADDED, Content, LearningSelection, NewLearning, NewUserLearning, Text, TurnIds
+from reflexio.models.wire import (
+    Epoch,
+    JsonObject,
+    Name,
+    PageResponse,
+    RequestModel,
+    ResponseModel,
+    RowId,
+    Version,
+    epoch_now,
+)
 
 Outcome: TypeAlias = Literal["helped", "hurt", "repeated"]
 Ids = Annotated[list[RowId], Field(max_length=1000)]
@@ -33,16 +42,11 @@ class RecordOutcomeRequest(RequestModel):
 
 
 USER_DETAILS = ("blocking_issue", "source_interaction_ids", "source_span", "notes", "reader_angle", "metadata")
-AGENT_DETAILS = ("blocking_issue", "playbook_metadata", "source_windows", "support", "replaces")
+AGENT_DETAILS = ("blocking_issue", "playbook_metadata", "source_windows")
 PlaybookName = Annotated[str, StringConstraints(max_length=255)]
 Stored = Annotated[int, Field(ge=0, le=2**63 - 1)]
 _ANY_METADATA = {"anyOf": [{"type": "string", "maxLength": 100_000}, {"type": "object"}]}
 Metadata = Annotated[Text, WithJsonSchema(_ANY_METADATA)]
-Content = Annotated[Text, StringConstraints(min_length=1)]
-
-
-def _now() -> int:
-    return int(time.time())
 
 
 class BlockingIssueKind(StrEnum):
@@ -68,117 +72,52 @@ class SourceWindow(RequestModel):
     source_interaction_ids: TurnIds = []
 
 
-class NewUserPlaybook(RequestModel):
+class NewPlaybook(NewLearning):
+    """What new playbooks have in common."""
+
+    playbook_name: PlaybookName = "playbook"
+    agent_version: Version = ""
+    created_at: Epoch = Field(default_factory=epoch_now)
+    trigger: Text | None = None
+    rationale: Text | None = None
+    blocking_issue: BlockingIssue | None = None
+    merged_into: Stored | None = None
+    superseded_by: Stored | None = None
+
+    def _playbook(self, kind: Kind, now: int, details: Collection[str], **values: Any) -> Learning:
+        return self._learning(
+            kind,
+            name=self.playbook_name,
+            agent_version=self.agent_version,
+            trigger=self.trigger or "",
+            rationale=self.rationale or "",
+            details=self.model_dump(mode="json", include=set(details), exclude_none=True),
+            created_at=self.created_at,
+            modified_at=now,
+            **values,
+        )
+
+
+class NewUserPlaybook(NewPlaybook, NewUserLearning):
     """A user playbook as a caller adds it."""
 
     user_playbook_id: Stored = 0
     user_id: Name | None = None
-    agent_version: Version = ""
     request_id: Annotated[str, StringConstraints(max_length=255)] = ""
-    playbook_name: PlaybookName = "playbook"
-    created_at: Epoch = Field(default_factory=_now)
-    content: Content
-    trigger: Text | None = None
-    rationale: Text | None = None
-    blocking_issue: BlockingIssue | None = None
     metadata: JsonObject | None = None
-    status: WireStatus = Status.CURRENT
-    source: Source | None = None
-    source_interaction_ids: TurnIds = []
-    expanded_terms: str | None = None
-    tags: Tags | None = None
-    embedding: list[float] = Field(default=[], exclude=True)
-    source_span: Text | None = None
-    notes: Text | None = None
-    reader_angle: Text | None = None
-    merged_into: Stored | None = None
-    superseded_by: Stored | None = None
 
     def learning(self, now: int) -> Learning:
-        return Learning(
-            kind=Kind.USER_PLAYBOOK,
-            user_id=self.user_id or "",
-            agent_version=self.agent_version,
-            name=self.playbook_name,
-            source=self.source or "",
-            request_id=self.request_id,
-            content=self.content,
-            trigger=self.trigger or "",
-            rationale=self.rationale or "",
-            tags=tuple(self.tags or ()),
-            status=self.status,
-            details=self.model_dump(mode="json", include=set(USER_DETAILS), exclude_none=True),
-            created_at=self.created_at,
-            modified_at=now,
-        )
+        owner = {"user_id": self.user_id or "", "request_id": self.request_id}
+        return self._playbook(Kind.USER_PLAYBOOK, now, USER_DETAILS, **owner)
 
 
-class UserPlaybook(ResponseModel):
-    """What one user taught: when it applies, what to do, and why."""
-
-    user_playbook_id: int = 0
-    user_id: str | None = None
-    agent_version: str = ""
-    request_id: str = ""
-    playbook_name: str = ""
-    created_at: int = 0
-    content: str = ""
-    trigger: str | None = None
-    rationale: str | None = None
-    blocking_issue: BlockingIssue | None = None
-    metadata: dict[str, Any] = {}
-    status: WireStatus = Status.CURRENT
-    source: str | None = None
-    source_interaction_ids: list[int] = []
-    source_span: str | None = None
-    tags: list[str] = []
-    outcomes: Outcomes | None = None
-
-    @classmethod
-    def of(cls, learning: Learning) -> "UserPlaybook":
-        details = learning.details
-        return cls.model_construct(
-            user_playbook_id=learning.id,
-            user_id=learning.user_id or None,
-            agent_version=learning.agent_version,
-            request_id=learning.request_id,
-            playbook_name=learning.name,
-            created_at=learning.created_at,
-            content=learning.content,
-            trigger=learning.trigger or None,
-            rationale=learning.rationale or None,
-            blocking_issue=_issue(details.get("blocking_issue")),
-            metadata=details.get("metadata", {}),
-            status=learning.status,
-            source=learning.source or None,
-            source_interaction_ids=details.get("source_interaction_ids", []),
-            source_span=details.get("source_span"),
-            tags=list(learning.tags),
-            outcomes=_outcomes(details.get("outcomes")),
-        )
-
-
-class NewAgentPlaybook(RequestModel):
+class NewAgentPlaybook(NewPlaybook):
     """An agent playbook as a caller adds it."""
 
     agent_playbook_id: Stored = 0
-    playbook_name: PlaybookName = "playbook"
-    agent_version: Version = ""
-    created_at: Epoch = Field(default_factory=_now)
-    content: Content
-    trigger: Text | None = None
-    rationale: Text | None = None
-    blocking_issue: BlockingIssue | None = None
     playbook_status: PlaybookStatus = PlaybookStatus.PENDING
     playbook_metadata: Metadata = ""
-    source: Source | None = None
     source_windows: Annotated[list[SourceWindow], Field(max_length=1000)] = []
-    expanded_terms: str | None = None
-    tags: Tags | None = None
-    embedding: list[float] = Field(default=[], exclude=True)
-    status: WireStatus = Status.CURRENT
-    merged_into: Stored | None = None
-    superseded_by: Stored | None = None
 
     @field_validator("playbook_metadata", mode="before")
     @classmethod
@@ -186,29 +125,12 @@ class NewAgentPlaybook(RequestModel):
         return json.dumps(value) if isinstance(value, dict) else value
 
     def learning(self, now: int) -> Learning:
-        return Learning(
-            kind=Kind.AGENT_PLAYBOOK,
-            agent_version=self.agent_version,
-            name=self.playbook_name,
-            source=self.source or "",
-            content=self.content,
-            trigger=self.trigger or "",
-            rationale=self.rationale or "",
-            tags=tuple(self.tags or ()),
-            status=self.status,
-            review=self.playbook_status,
-            details=self.model_dump(
-                mode="json", include={"blocking_issue", "playbook_metadata", "source_windows"}, exclude_none=True
-            ),
-            created_at=self.created_at,
-            modified_at=now,
-        )
+        return self._playbook(Kind.AGENT_PLAYBOOK, now, AGENT_DETAILS, review=self.playbook_status)
 
 
-class AgentPlaybook(ResponseModel):
-    """What many users taught. It reaches prompts once a person has approved it."""
+class StoredPlaybook(ResponseModel):
+    """What stored playbooks have in common."""
 
-    agent_playbook_id: int = 0
     playbook_name: str = ""
     agent_version: str = ""
     created_at: int = 0
@@ -216,78 +138,102 @@ class AgentPlaybook(ResponseModel):
     trigger: str | None = None
     rationale: str | None = None
     blocking_issue: BlockingIssue | None = None
+    status: WireStatus = Status.CURRENT
+    source: str | None = None
+    tags: list[str] = []
+    outcomes: Outcomes | None = None
+
+    def _with(self, learning: Learning, **values: Any) -> Self:
+        """The playbook with the values of a learning. To copy an empty one is faster than `model_construct`."""
+        issue, outcomes = learning.details.get("blocking_issue"), learning.details.get("outcomes")
+        values |= {
+            "playbook_name": learning.name,
+            "agent_version": learning.agent_version,
+            "created_at": learning.created_at,
+            "content": learning.content,
+            "trigger": learning.trigger or None,
+            "rationale": learning.rationale or None,
+            "blocking_issue": BlockingIssue.model_validate(issue) if issue else None,
+            "status": learning.status,
+            "source": learning.source or None,
+            "tags": list(learning.tags),
+            "outcomes": Outcomes.model_construct(**outcomes) if outcomes else None,
+        }
+        return self.model_copy(update=values)
+
+
+class UserPlaybook(StoredPlaybook):
+    """What one user taught: when it applies, what to do, and why."""
+
+    user_playbook_id: int = 0
+    user_id: str | None = None
+    request_id: str = ""
+    metadata: dict[str, Any] = {}
+    source_interaction_ids: list[int] = []
+    source_span: str | None = None
+
+    @staticmethod
+    def of(learning: Learning) -> "UserPlaybook":
+        details = learning.details
+        return _EMPTY_USER_PLAYBOOK._with(
+            learning,
+            user_playbook_id=learning.id,
+            user_id=learning.user_id or None,
+            request_id=learning.request_id,
+            metadata=details.get("metadata", {}),
+            source_interaction_ids=details.get("source_interaction_ids", []),
+            source_span=details.get("source_span"),
+        )
+
+
+class AgentPlaybook(StoredPlaybook):
+    """What many users taught. It reaches prompts once a person has approved it."""
+
+    agent_playbook_id: int = 0
     playbook_status: PlaybookStatus = PlaybookStatus.PENDING
     playbook_metadata: str = ""
     source_windows: list[SourceWindow] = []
     support: int | None = None
     replaces: list[int] = []
-    source: str | None = None
-    status: WireStatus = Status.CURRENT
-    tags: list[str] = []
-    outcomes: Outcomes | None = None
 
-    @classmethod
-    def of(cls, learning: Learning) -> "AgentPlaybook":
+    @staticmethod
+    def of(learning: Learning) -> "AgentPlaybook":
         details = learning.details
-        return cls.model_construct(
+        return _EMPTY_AGENT_PLAYBOOK._with(
+            learning,
             agent_playbook_id=learning.id,
-            playbook_name=learning.name,
-            agent_version=learning.agent_version,
-            created_at=learning.created_at,
-            content=learning.content,
-            trigger=learning.trigger or None,
-            rationale=learning.rationale or None,
-            blocking_issue=_issue(details.get("blocking_issue")),
             playbook_status=learning.review,
             playbook_metadata=details.get("playbook_metadata", ""),
-            source_windows=[SourceWindow.model_construct(**each) for each in details.get("source_windows", [])],
+            source_windows=[SourceWindow.model_construct(**window) for window in details.get("source_windows", [])],
             support=details.get("support"),
             replaces=details.get("replaces", []),
-            source=learning.source or None,
-            status=learning.status,
-            tags=list(learning.tags),
-            outcomes=_outcomes(details.get("outcomes")),
         )
 
 
-def _outcomes(stored: dict[str, Any] | None) -> Outcomes | None:
-    return Outcomes.model_construct(**stored) if stored else None
+_EMPTY_USER_PLAYBOOK, _EMPTY_AGENT_PLAYBOOK = UserPlaybook.model_construct(), AgentPlaybook.model_construct()
 
 
-def _issue(stored: dict[str, Any] | None) -> BlockingIssue | None:
-    return BlockingIssue.model_validate(stored) if stored else None
-
-
-class _PlaybookQuestion(RequestModel):
+class _PlaybookSelection(LearningSelection):
     limit: Annotated[int, Field(gt=0)] | None = 100
-    query: Needle | None = None
     playbook_name: str | None = None
     agent_version: str | None = None
-    start_time: Moment | None = None
-    end_time: Moment | None = None
-    status_filter: list[WireStatus] | None = None
-    tags: list[str] | None = None
     request_id: str | None = None
-    cursor: Cursor | None = None
 
 
-class GetUserPlaybooksRequest(_PlaybookQuestion):
+class GetUserPlaybooksRequest(_PlaybookSelection):
     """Selects user playbooks. All conditions apply."""
 
     user_playbook_id: RowId | None = None
     user_id: str | None = None
 
 
-class GetUserPlaybooksResponse(ResponseModel):
+class GetUserPlaybooksResponse(PageResponse):
     """A page of user playbooks."""
 
-    success: bool = True
     user_playbooks: list[UserPlaybook] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
-class GetAgentPlaybooksRequest(_PlaybookQuestion):
+class GetAgentPlaybooksRequest(_PlaybookSelection):
     """Selects agent playbooks. All conditions apply."""
 
     agent_playbook_id: RowId | None = None
@@ -295,13 +241,10 @@ class GetAgentPlaybooksRequest(_PlaybookQuestion):
     session_id: str | None = None
 
 
-class GetAgentPlaybooksResponse(ResponseModel):
+class GetAgentPlaybooksResponse(PageResponse):
     """A page of agent playbooks."""
 
-    success: bool = True
     agent_playbooks: list[AgentPlaybook] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
 class AddUserPlaybookRequest(RequestModel):
@@ -316,36 +259,38 @@ class AddAgentPlaybookRequest(RequestModel):
     agent_playbooks: Annotated[list[NewAgentPlaybook], Field(min_length=1, max_length=MOST_ADDED)]
 
 
-class UpdateUserPlaybookRequest(RequestModel):
-    """Names a user playbook, and its new values."""
-
-    user_playbook_id: RowId
+class _PlaybookChange(RequestModel):
     playbook_name: PlaybookName | None = None
     content: Content | None = None
     trigger: Text | None = None
     rationale: Text | None = None
 
 
-class UpdateAgentPlaybookRequest(RequestModel):
-    """Names an agent playbook, its new values, and the reviewer."""
+class ReviewerRequest(RequestModel):
+    """A request of a reviewer, with the reason."""
 
-    agent_playbook_id: RowId
-    playbook_name: PlaybookName | None = None
-    content: Content | None = None
-    trigger: Text | None = None
-    rationale: Text | None = None
-    playbook_status: PlaybookStatus | None = None
     reviewer: Annotated[str, StringConstraints(max_length=255)] = ""
     reason: Text = ""
 
 
-class UpdatePlaybookStatusRequest(RequestModel):
+class UpdateUserPlaybookRequest(_PlaybookChange):
+    """Names a user playbook, and its new values."""
+
+    user_playbook_id: RowId
+
+
+class UpdateAgentPlaybookRequest(_PlaybookChange, ReviewerRequest):
+    """Names an agent playbook, its new values, and the reviewer."""
+
+    agent_playbook_id: RowId
+    playbook_status: PlaybookStatus | None = None
+
+
+class UpdatePlaybookStatusRequest(ReviewerRequest):
     """The decision of a person about an agent playbook."""
 
     agent_playbook_id: RowId
     playbook_status: PlaybookStatus
-    reviewer: Annotated[str, StringConstraints(max_length=255)] = ""
-    reason: Text = ""
 
 
 class DeleteUserPlaybookRequest(RequestModel):

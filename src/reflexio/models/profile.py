@@ -7,49 +7,72 @@ from uuid import uuid4
 from pydantic import Field, StringConstraints
 
 from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Status, WireStatus
-from reflexio.models.paging import Cursor
+from reflexio.models.paging import PageRequest
 from reflexio.models.wire import (
     NEVER_EXPIRES,
     Epoch,
     JsonObject,
-    Moment,
     Name,
     NonEmpty,
+    NoticeResponse,
+    PageResponse,
     RequestModel,
     ResponseModel,
     Source,
+    SuccessResponse,
+    UserRequest,
 )
 
 MOST_ADDED = 1000
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^|]*$")]
 Tags = Annotated[list[Tag], Field(max_length=100)]
+Content = Annotated[Text, StringConstraints(min_length=1)]
 TurnIds = Annotated[list[Annotated[int, Field(ge=0, le=2**63 - 1)]], Field(max_length=1000)]
 Needle = Annotated[str, StringConstraints(max_length=1000)]
 DETAILS = ("custom_features", "extractor_names", "source_span", "source_interaction_ids", "notes", "reader_angle")
 
 
-class NewUserProfile(RequestModel):
+class NewLearning(RequestModel):
+    """What the learnings that a caller adds have in common."""
+
+    content: Content
+    source: Source | None = None
+    status: WireStatus = Status.CURRENT
+    expanded_terms: str | None = None
+    tags: Tags | None = None
+    embedding: list[float] = Field(default=[], exclude=True)
+
+    def _learning(self, kind: Kind, **values: Any) -> Learning:
+        return Learning(
+            kind=kind,
+            content=self.content,
+            source=self.source or "",
+            status=self.status,
+            tags=tuple(self.tags or ()),
+            **values,
+        )
+
+
+class NewUserLearning(NewLearning):
+    """What new learnings about one user have in common: the evidence."""
+
+    source_interaction_ids: TurnIds = []
+    source_span: Text | None = None
+    notes: Text | None = None
+    reader_angle: Text | None = None
+
+
+class NewUserProfile(NewUserLearning, UserRequest):
     """A profile as a caller adds it; only user and content are required."""
 
     profile_id: Name | None = None
-    user_id: Name
-    content: Annotated[Text, StringConstraints(min_length=1)]
     last_modified_timestamp: Epoch | None = None
     generated_from_request_id: Annotated[str, StringConstraints(max_length=255)] = ""
     profile_time_to_live: ProfileTimeToLive = ProfileTimeToLive.INFINITY
     expiration_timestamp: Epoch | None = None
     custom_features: JsonObject | None = None
-    source: Source | None = None
-    status: WireStatus = Status.CURRENT
     extractor_names: Annotated[list[str], Field(max_length=100)] | None = None
-    expanded_terms: str | None = None
-    tags: Tags | None = None
-    source_interaction_ids: TurnIds = []
-    embedding: list[float] = Field(default=[], exclude=True)
-    source_span: Text | None = None
-    notes: Text | None = None
-    reader_angle: Text | None = None
     merged_into: str | None = None
     superseded_by: str | None = None
 
@@ -58,19 +81,13 @@ class NewUserProfile(RequestModel):
         expires = self.expiration_timestamp
         if expires is None or (expires == NEVER_EXPIRES and seconds):
             expires = now + seconds if seconds else NEVER_EXPIRES
-        return Learning(
-            kind=Kind.PROFILE,
+        details = self.model_dump(include=set(DETAILS), exclude_none=True)
+        return self._learning(
+            Kind.PROFILE,
             key=self.profile_id or str(uuid4()),
             user_id=self.user_id,
-            content=self.content,
-            source=self.source or "",
             request_id=self.generated_from_request_id,
-            tags=tuple(self.tags or ()),
-            status=self.status,
-            details={
-                "profile_time_to_live": self.profile_time_to_live.value,
-                **self.model_dump(include=set(DETAILS), exclude_none=True),
-            },
+            details={"profile_time_to_live": self.profile_time_to_live.value, **details},
             created_at=self.last_modified_timestamp or now,
             modified_at=self.last_modified_timestamp or now,
             expires_at=expires,
@@ -117,29 +134,27 @@ class UserProfile(ResponseModel):
         )
 
 
-class GetUserProfilesRequest(RequestModel):
+class LearningSelection(PageRequest):
+    """Conditions for learnings. All of them apply."""
+
+    query: Needle | None = None
+    status_filter: list[WireStatus] | None = None
+    tags: list[str] | None = None
+
+
+class GetUserProfilesRequest(LearningSelection, UserRequest):
     """Selects profiles of a user."""
 
-    user_id: Name
     profile_id: str | None = None
-    query: Needle | None = None
-    start_time: Moment | None = None
-    end_time: Moment | None = None
     top_k: Annotated[int, Field(gt=0)] | None = 30
     source: Source | None = None
     profile_time_to_live: ProfileTimeToLive | None = None
-    status_filter: list[WireStatus] | None = None
-    tags: list[str] | None = None
-    cursor: Cursor | None = None
 
 
-class GetProfilesResponse(ResponseModel):
+class GetProfilesResponse(PageResponse):
     """A page of profiles."""
 
-    success: bool = True
     user_profiles: list[UserProfile] = []
-    msg: str | None = None
-    next_cursor: str | None = None
 
     def alive(self) -> "GetProfilesResponse":
         """The page without profiles that have expired since it was read."""
@@ -154,35 +169,29 @@ class AddUserProfileRequest(RequestModel):
     user_profiles: Annotated[list[NewUserProfile], Field(min_length=1, max_length=MOST_ADDED)]
 
 
-class AddResponse(ResponseModel):
+class AddResponse(SuccessResponse):
     """The number of added rows, and their ids."""
 
-    success: bool = True
     message: str | None = None
     added_count: int = 0
     ids: list[str] = []
 
 
-class UpdateUserProfileRequest(RequestModel):
+class UpdateUserProfileRequest(UserRequest):
     """Names a profile, and its new values."""
 
-    user_id: Name
     profile_id: Name
-    content: Annotated[Text, StringConstraints(min_length=1)] | None = None
+    content: Content | None = None
     custom_features: JsonObject | None = None
 
 
-class UpdateResponse(ResponseModel):
+class UpdateResponse(NoticeResponse):
     """Confirms a change."""
 
-    success: bool = True
-    msg: str | None = None
 
-
-class DeleteUserProfileRequest(RequestModel):
+class DeleteUserProfileRequest(UserRequest):
     """Names a profile, or a text to find in profiles."""
 
-    user_id: Name
     profile_id: str = ""
     search_query: Needle = ""
 
@@ -193,12 +202,10 @@ class DeleteProfilesByIdsRequest(RequestModel):
     profile_ids: Annotated[list[NonEmpty], Field(min_length=1, max_length=10_000)]
 
 
-class ProfileStatisticsResponse(ResponseModel):
+class ProfileStatisticsResponse(NoticeResponse):
     """The number of profiles by status."""
 
-    success: bool = True
     current_count: int = 0
     pending_count: int = 0
     archived_count: int = 0
     expiring_soon_count: int = 0
-    msg: str | None = None

@@ -9,9 +9,16 @@ from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, PlaybookStatus, Status
 from reflexio.models.operation import DEFAULT_VERSION, Operation, OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Cursor
-from reflexio.models.playbook import AgentPlaybook, UserPlaybook
-from reflexio.models.profile import Text
-from reflexio.models.wire import RequestModel, ResponseModel, RowId, Version
+from reflexio.models.playbook import AgentPlaybook, ReviewerRequest, UserPlaybook
+from reflexio.models.wire import (
+    MessageResponse,
+    NoticeResponse,
+    PageResponse,
+    RequestModel,
+    ResponseModel,
+    RowId,
+    Version,
+)
 
 ProvenanceStatus = Literal["exact", "best_effort", "unavailable"]
 LearningId = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)]
@@ -52,10 +59,9 @@ class SourceUserPlaybook(ResponseModel):
     source_interaction_ids: list[int] = []
 
 
-class LearningProvenanceResponse(ResponseModel):
+class LearningProvenanceResponse(NoticeResponse):
     """The provenance of a learning."""
 
-    success: bool = True
     target_kind: Kind
     target_id: str
     provenance_status: ProvenanceStatus = "unavailable"
@@ -67,7 +73,6 @@ class LearningProvenanceResponse(ResponseModel):
     fingerprint: str | None = None
     replaced: list[Replaced] = []
     events: list[LineageEntry] = []
-    msg: str | None = None
 
 
 class RunPlaybookAggregationRequest(RequestModel):
@@ -81,15 +86,13 @@ class RunPlaybookAggregationRequest(RequestModel):
 
     def type_among(self, names: list[str]) -> str | None:
         """The type that is meant; None means all. Earlier clients always send the default name."""
-        asked = self.playbook_name or None
-        return None if asked == DEFAULT_PLAYBOOK and asked not in names else asked
+        name = self.playbook_name or None
+        return None if name == DEFAULT_PLAYBOOK and name not in names else name
 
 
-class RunPlaybookAggregationResponse(ResponseModel):
+class RunPlaybookAggregationResponse(MessageResponse):
     """The result, or the state so far."""
 
-    success: bool = True
-    message: str = ""
     operation_id: str = ""
     is_complete: bool = False
     user_playbooks_processed: int = 0
@@ -101,7 +104,7 @@ class RunPlaybookAggregationResponse(ResponseModel):
     def of(cls, operation: Operation | OperationStatusInfo, operation_id: str) -> "RunPlaybookAggregationResponse":
         stats = operation.stats
         error = operation.error if isinstance(operation, Operation) else operation.error_message
-        made = cls(
+        response = cls(
             success=operation.status in (OperationStatus.IN_PROGRESS, OperationStatus.COMPLETED),
             operation_id=operation_id,
             is_complete=operation.status is OperationStatus.COMPLETED,
@@ -110,9 +113,9 @@ class RunPlaybookAggregationResponse(ResponseModel):
             playbooks_generated=stats.get("total_generated", 0),
             clusters_failed=operation.failed_users,
         )
-        return made.model_copy(update={"message": made._told(operation.status, error or "")})
+        return response.model_copy(update={"message": response._describe(operation.status, error or "")})
 
-    def _told(self, status: OperationStatus, error: str) -> str:
+    def _describe(self, status: OperationStatus, error: str) -> str:
         counts = (
             f"Processed {self.user_playbooks_processed} user playbooks, found {self.clusters_found} clusters, "
             f"generated {self.playbooks_generated} agent playbooks"
@@ -130,7 +133,6 @@ class RunPlaybookAggregationResponse(ResponseModel):
 
 
 MOST_DECIDED = 1000
-Reviewer = Annotated[str, StringConstraints(max_length=255)]
 Ids = Annotated[list[RowId], Field(min_length=1, max_length=MOST_DECIDED)]
 
 
@@ -170,38 +172,29 @@ class ReviewItem(ResponseModel):
     history: list[LineageEntry] = []
 
 
-class GetReviewQueueResponse(ResponseModel):
+class GetReviewQueueResponse(PageResponse):
     """A page of the queue, newest first."""
 
-    success: bool = True
     items: list[ReviewItem] = []
     pending_count: int = 0
-    msg: str | None = None
-    next_cursor: str | None = None
 
 
-class ReviewAgentPlaybooksRequest(RequestModel):
+class ReviewAgentPlaybooksRequest(ReviewerRequest):
     """One decision about several playbooks."""
 
     agent_playbook_ids: Ids
     playbook_status: PlaybookStatus
-    reviewer: Reviewer = ""
-    reason: Text = ""
 
 
-class UndoReviewRequest(RequestModel):
+class UndoReviewRequest(ReviewerRequest):
     """Playbooks whose last decision is undone."""
 
     agent_playbook_ids: Ids
-    reviewer: Reviewer = ""
-    reason: Text = ""
 
 
-class ReviewResponse(ResponseModel):
+class ReviewResponse(NoticeResponse):
     """The result, and which other playbooks were retired or restored."""
 
-    success: bool = True
     changed_count: int = 0
     retired_ids: list[int] = []
     restored_ids: list[int] = []
-    msg: str | None = None

@@ -9,10 +9,21 @@ from reflexio.models.interaction import Interaction
 from reflexio.models.learning import PlaybookStatus, WireStatus
 from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.profile import UserProfile
-from reflexio.models.wire import Moment, Name, RequestModel, ResponseModel, RowId, Source
+from reflexio.models.wire import (
+    Name,
+    NonEmpty,
+    NoticeResponse,
+    RequestModel,
+    ResponseModel,
+    RowId,
+    Source,
+    TimeRangeRequest,
+    UserRequest,
+)
 
 MOST_HITS = 100
 Query = Annotated[str, StringConstraints(max_length=1_000_000)]
+Message = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
 TopK = Annotated[int, Field(gt=0, le=10_000)]
 Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
 Ident = Annotated[str, StringConstraints(max_length=255)]
@@ -38,63 +49,60 @@ class Explanation(ResponseModel):
     why: str = ""
 
 
-class _Search(RequestModel):
-    query: Query | None = None
-    start_time: Moment | None = None
-    end_time: Moment | None = None
+class _Ranking(RequestModel):
     top_k: TopK | None = 10
     threshold: Threshold | None = None
     search_mode: SearchMode = SearchMode.HYBRID
     explain: bool = False
 
 
-class SearchInteractionsRequest(_Search):
+class _Search(_Ranking, TimeRangeRequest):
+    query: Query | None = None
+
+
+class _LearningSearch(_Ranking):
+    source: Source | None = None
+    tags: list[str] | None = None
+    enable_reformulation: bool | None = False
+
+
+class _PlaybookSearch(_LearningSearch):
+    agent_version: str | None = None
+    playbook_name: str | None = None
+
+
+class SearchInteractionsRequest(_Search, UserRequest):
     """A search of the turns of a user."""
 
-    user_id: Name
     request_id: str | None = None
     most_recent_k: Annotated[int, Field(gt=0, le=10_000)] | None = None
 
 
-class SearchUserProfilesRequest(_Search):
+class SearchUserProfilesRequest(_Search, _LearningSearch, UserRequest):
     """A search of the profiles of a user."""
 
-    user_id: Name
     generated_from_request_id: str | None = None
     request_id: str | None = None
     session_id: str | None = None
-    source: Source | None = None
     custom_feature: str | None = None
     extractor_name: str | None = None
-    tags: list[str] | None = None
-    enable_reformulation: bool | None = False
 
 
-class SearchUserPlaybooksRequest(_Search):
+class SearchUserPlaybooksRequest(_Search, _PlaybookSearch):
     """A search of user playbooks."""
 
     user_id: Ident | None = None
-    agent_version: str | None = None
-    playbook_name: str | None = None
-    source: Source | None = None
     status_filter: list[WireStatus] | None = None
-    tags: list[str] | None = None
-    enable_reformulation: bool | None = False
     request_id: Ident | None = None
     session_id: Ident | None = None
 
 
-class SearchAgentPlaybooksRequest(_Search):
+class SearchAgentPlaybooksRequest(_Search, _PlaybookSearch):
     """A search of agent playbooks."""
 
     user_id: Name | None = None
-    agent_version: str | None = None
-    playbook_name: str | None = None
-    source: Source | None = None
     status_filter: list[WireStatus] | None = None
     playbook_status_filter: PlaybookStatus | list[PlaybookStatus] | None = None
-    tags: list[str] | None = None
-    enable_reformulation: bool | None = False
     request_id: str | None = None
     session_id: str | None = None
 
@@ -102,36 +110,26 @@ class SearchAgentPlaybooksRequest(_Search):
 class ConversationTurn(RequestModel):
     """A turn before the query."""
 
-    role: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-    content: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    role: NonEmpty
+    content: NonEmpty
 
 
-class UnifiedSearchRequest(RequestModel):
+class UnifiedSearchRequest(_PlaybookSearch):
     """A search of all kinds of learnings at once."""
 
-    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
+    query: Message
     top_k: TopK | None = 5
-    threshold: Threshold | None = None
-    agent_version: str | None = None
-    playbook_name: str | None = None
     user_id: Ident | None = None
-    source: Source | None = None
-    tags: list[str] | None = None
     entity_types: list[Literal["profiles", "user_playbooks", "agent_playbooks"]] | None = None
     agent_playbook_status_filter: list[PlaybookStatus] | None = None
     conversation_history: list[ConversationTurn] | None = None
-    enable_reformulation: bool | None = False
     enable_agent_answer: bool | None = False
-    search_mode: SearchMode = SearchMode.HYBRID
     request_id: Ident | None = None
     session_id: Ident | None = None
     interaction_id: RowId | None = None
-    explain: bool = False
 
 
-class _Found(ResponseModel):
-    success: bool = True
-    msg: str | None = None
+class _Found(NoticeResponse):
     degraded: bool = False
     search_mode_effective: str | None = None
     explanations: list[Explanation] | None = None
@@ -172,7 +170,7 @@ class UnifiedSearchResponse(_Found):
 class ContextRequest(RequestModel):
     """The message that the next prompt answers, and the room for the context."""
 
-    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
+    query: Message
     user_id: Ident | None = None
     agent_version: str | None = None
     max_tokens: Annotated[int, Field(gt=0, le=1_000_000)] = 1000
@@ -186,12 +184,10 @@ class ContextItem(ResponseModel):
     id: str
 
 
-class ContextResponse(ResponseModel):
+class ContextResponse(NoticeResponse):
     """The text for the prompt, and the learnings in it."""
 
-    success: bool = True
     context: str = ""
     items: list[ContextItem] = []
     tokens: int = 0
     degraded: bool = False
-    msg: str | None = None

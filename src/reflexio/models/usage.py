@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from reflexio.models.extraction import Spend
-from reflexio.models.wire import ResponseModel
+from reflexio.models.wire import ResponseModel, SuccessResponse
 
 StallReason = Literal["billing_error", "auth_error"]
 LONGEST_MESSAGE = 1000
@@ -82,10 +82,9 @@ class UsageEntry(ResponseModel):
         )
 
 
-class UsageResponse(ResponseModel):
+class UsageResponse(SuccessResponse):
     """The usage, and whether today's budget is used up."""
 
-    success: bool = True
     usage: list[UsageEntry] = []
     tokens_today: int = 0
     daily_token_budget: int | None = None

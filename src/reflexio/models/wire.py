@@ -4,6 +4,7 @@ A model is built when it is first used: most processes use few of them, and the 
 """
 
 import math
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -31,11 +32,35 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-def build(shape: type[BaseModel]) -> None:
+class SuccessResponse(ResponseModel):
+    """A response that says whether the request succeeded."""
+
+    success: bool = True
+
+
+class NoticeResponse(SuccessResponse):
+    """A response with a note in `msg`, if there is something to say."""
+
+    msg: str | None = None
+
+
+class PageResponse(NoticeResponse):
+    """One page of a list, and the cursor to the next page."""
+
+    next_cursor: str | None = None
+
+
+class MessageResponse(SuccessResponse):
+    """A response with a sentence in `message`."""
+
+    message: str = ""
+
+
+def build(model: type[BaseModel]) -> None:
     """Builds a model and all its subclasses now, so that no caller waits for it."""
-    shape.model_rebuild()
-    for each in shape.__subclasses__():
-        build(each)
+    model.model_rebuild()
+    for subclass in model.__subclasses__():
+        build(subclass)
 
 
 def is_deeper(value: Any, levels: int) -> bool:
@@ -80,13 +105,9 @@ def _written(value: Any) -> Any:
     """Times are written as ISO 8601: a bare number could be seconds, milliseconds or days."""
     if isinstance(value, bool | int | float) or (isinstance(value, str) and _is_number(value)):
         raise ValueError(ISO)
-    # Parsed here, because behind a validator of ours strict validation accepts no text as a time.
-    return _moment(value) if isinstance(value, str) else value
-
-
-def _moment(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text.strip().upper())
+        # Parsed here, because behind a validator of ours strict validation accepts no text as a time.
+        return datetime.fromisoformat(value.strip().upper()) if isinstance(value, str) else value
     except ValueError:
         raise ValueError(ISO) from None
 
@@ -104,6 +125,10 @@ def _seconds(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def epoch_now() -> int:
+    return int(time.time())
+
+
 Trimmed = Annotated[str, StringConstraints(strip_whitespace=True)]
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
@@ -113,3 +138,16 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
 Epoch = Annotated[int, Field(ge=0, le=LAST_SECOND)]
 RowId = Annotated[int, Field(gt=0, le=2**63 - 1)]
 Moment = Annotated[datetime, BeforeValidator(_written), AfterValidator(_seconds)]
+
+
+class UserRequest(RequestModel):
+    """A request about one user."""
+
+    user_id: Name
+
+
+class TimeRangeRequest(RequestModel):
+    """A request about a time range. Both ends are optional."""
+
+    start_time: Moment | None = None
+    end_time: Moment | None = None

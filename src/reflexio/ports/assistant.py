@@ -11,6 +11,5 @@ class Assistant(Protocol):
 
     async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
         """Raises AssistantFailed when all permitted tries gave no readable answer."""
-        ...
 
     async def aclose(self) -> None: ...

@@ -37,18 +37,15 @@ class Learner(Protocol):
         Raises `ProviderRefused` (key or bill), `ProviderUnavailable` (wait), or `UnreadableAnswer` when a model's
         answer is unusable even after one repair.
         """
-        ...
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         """One decision for each question, in order. Each question is a candidate that has neighbours."""
-        ...
 
     async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
         """One rule for all users, summarised from the playbooks of one cluster, without private details.
 
         None when one of the known rules states it already. Raises the errors of `extract`.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,5 @@ class Critic(Protocol):
     ) -> ComparisonReply:
         """Which of two replays of a scenario serves the user better. The critic does not know which wording made
         which replay."""
-        ...
 
     async def reword(self, request: RewordRequest) -> RewordReply: ...

@@ -20,7 +20,6 @@ class Steps(Protocol):
         workflow that tries again runs the step again. The result is JSON and is returned as JSON would read it back:
         tuples as lists, keys as strings.
         """
-        ...
 
 
 Workflow = Callable[[Steps, Json], Awaitable[Json]]
@@ -43,18 +42,15 @@ class Work(Protocol):
     def register(self, name: str, workflow: Workflow, *, version: int = 1) -> None:
         """Call this before `start`. Raise the version when the steps of a workflow change their meaning: a job that
         finished steps under another version fails instead of continuing with results that mean something else."""
-        ...
 
     async def start(self) -> None:
         """Starts working, first on the jobs that a crash left unfinished.
 
         Calls made meanwhile wait for the start. Raises StorageTaken when another process does this work already.
         """
-        ...
 
     async def ready(self) -> None:
         """Returns once this process does the work. Raises StorageTaken while another process does it."""
-        ...
 
     async def enqueue(self, name: str, key: str, data: Json, *, lane: str) -> Job:
         """Enqueues a workflow. The same key is the same job, whatever its state. Raises NotFound for a workflow
@@ -63,28 +59,23 @@ class Work(Protocol):
         Jobs of one `lane` run one after the other in the order of their enqueueing; lanes run side by side, up to
         the configured concurrency, and none starves.
         """
-        ...
 
     async def wait(self, key: str) -> Job:
         """Returns when the job has ended, at once if it has ended already. Raises NotFound when there is no such
         job, and StorageUnavailable when the engine is closed first."""
-        ...
 
     async def get(self, key: str) -> Job | None: ...
 
     async def cancel(self, key: str) -> bool:
         """Ends the job: callers of `wait` return now, and the running step is its last. False when there is nothing
         to end. The next job of the lane still waits for that step."""
-        ...
 
     async def forget(self, before: int) -> int:
         """Deletes jobs that ended before that time and returns how many; their keys may be used again."""
-        ...
 
     async def close(self) -> None:
         """Stops after the running steps, or during those that take longer than a second or two; unfinished jobs
         continue at the next start."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -111,26 +102,20 @@ class Journal(Protocol):
 
     async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
         """False when the key exists already."""
-        ...
 
     async def get(self, key: str) -> Job | None: ...
 
     async def unfinished(self) -> list[EnqueuedJob]:
         """Jobs that have not ended, in the order of their enqueueing, with the results of their steps."""
-        ...
 
     async def begin(self, key: str) -> None:
         """Marks the job as running and counts this beginning."""
-        ...
 
     async def answer(self, key: str, step: str, result: StepResult) -> None:
         """Stores the result of a finished step."""
-        ...
 
     async def end(self, job: Job, now: int) -> None:
         """Stores how the job ended and deletes the results of its steps."""
-        ...
 
     async def forget(self, before: int, limit: int) -> int:
         """Deletes at most `limit` jobs that ended before that time, and returns how many."""
-        ...

@@ -5,78 +5,41 @@ state, `await store.write(fn)` commits all of it, durably, or nothing. A functio
 with others into one commit, so its only effects are those on its transaction.
 """
 
-from reflexio.ports.storage.database import Database, Store, Tx
-from reflexio.ports.storage.documents import (
-    Configs,
-    Keys,
-    Operations,
-    Receipt,
-    Receipts,
-    Spending,
-    Stalls,
-    StoredApiKey,
-)
-from reflexio.ports.storage.index import Matched, QueryVector, Unembedded, Vectors
-from reflexio.ports.storage.interactions import (
-    Backlog,
-    Interactions,
-    RequestFilter,
-    Requests,
-    TimeRange,
-    TurnFilter,
-    TurnScope,
-    Unlearned,
-    Users,
-    Waiting,
-)
-from reflexio.ports.storage.learnings import (
-    LearnedWindow,
-    LearningCounts,
-    LearningFilter,
-    Learnings,
-    LineageEvent,
-    Windows,
-)
-from reflexio.ports.storage.optimisations import Optimisations, StoredCandidate, StoredEvaluation
-from reflexio.ports.storage.pools import Cluster, Member, Pool, Pools
-
-__all__ = [
-    "Backlog",
-    "Cluster",
-    "Configs",
-    "Database",
-    "Interactions",
-    "Keys",
-    "LearnedWindow",
-    "LearningCounts",
-    "LearningFilter",
-    "Learnings",
-    "LineageEvent",
-    "Matched",
-    "Member",
-    "Operations",
-    "Optimisations",
-    "Pool",
-    "Pools",
-    "QueryVector",
-    "Receipt",
-    "Receipts",
-    "RequestFilter",
-    "Requests",
-    "Spending",
-    "Stalls",
-    "Store",
-    "StoredApiKey",
-    "StoredCandidate",
-    "StoredEvaluation",
-    "TimeRange",
-    "TurnFilter",
-    "TurnScope",
-    "Tx",
-    "Unembedded",
-    "Unlearned",
-    "Users",
-    "Vectors",
-    "Waiting",
-    "Windows",
-]
+from reflexio.ports.storage.database import Database as Database
+from reflexio.ports.storage.database import Store as Store
+from reflexio.ports.storage.database import Tx as Tx
+from reflexio.ports.storage.documents import Configs as Configs
+from reflexio.ports.storage.documents import Keys as Keys
+from reflexio.ports.storage.documents import Operations as Operations
+from reflexio.ports.storage.documents import Receipt as Receipt
+from reflexio.ports.storage.documents import Receipts as Receipts
+from reflexio.ports.storage.documents import Spending as Spending
+from reflexio.ports.storage.documents import Stalls as Stalls
+from reflexio.ports.storage.documents import StoredApiKey as StoredApiKey
+from reflexio.ports.storage.index import Matched as Matched
+from reflexio.ports.storage.index import QueryVector as QueryVector
+from reflexio.ports.storage.index import Unembedded as Unembedded
+from reflexio.ports.storage.index import Vectors as Vectors
+from reflexio.ports.storage.interactions import Backlog as Backlog
+from reflexio.ports.storage.interactions import Interactions as Interactions
+from reflexio.ports.storage.interactions import RequestFilter as RequestFilter
+from reflexio.ports.storage.interactions import Requests as Requests
+from reflexio.ports.storage.interactions import TimeRange as TimeRange
+from reflexio.ports.storage.interactions import TurnFilter as TurnFilter
+from reflexio.ports.storage.interactions import TurnScope as TurnScope
+from reflexio.ports.storage.interactions import Unlearned as Unlearned
+from reflexio.ports.storage.interactions import Users as Users
+from reflexio.ports.storage.interactions import Waiting as Waiting
+from reflexio.ports.storage.learnings import LearnedWindow as LearnedWindow
+from reflexio.ports.storage.learnings import LearningCounts as LearningCounts
+from reflexio.ports.storage.learnings import LearningFilter as LearningFilter
+from reflexio.ports.storage.learnings import Learnings as Learnings
+from reflexio.ports.storage.learnings import LineageEvent as LineageEvent
+from reflexio.ports.storage.learnings import Windows as Windows
+from reflexio.ports.storage.optimisations import Optimisations as Optimisations
+from reflexio.ports.storage.optimisations import StoredCandidate as StoredCandidate
+from reflexio.ports.storage.optimisations import StoredEvaluation as StoredEvaluation
+from reflexio.ports.storage.pools import Cluster as Cluster
+from reflexio.ports.storage.pools import Member as Member
+from reflexio.ports.storage.pools import Pool as Pool
+from reflexio.ports.storage.pools import Pools as Pools

@@ -68,7 +68,6 @@ class Database(Protocol):
     @property
     def journal(self) -> Journal:
         """The journal of durable work, for the engine alone."""
-        ...
 
     async def read_keys(self, fn: Callable[[Keys], T]) -> T: ...
 
@@ -80,23 +79,18 @@ class Database(Protocol):
 
     async def warm(self, model: str) -> None:
         """Loads the vectors of this model into memory before the first search."""
-        ...
 
     async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
         """Users of all organisations with unlearned turns, longest waiting first, from the one after `after`."""
-        ...
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         """Pools of all organisations with new playbooks or a retry, ordered by name."""
-        ...
 
     async def configured(self) -> list[str]:
         """Organisations that have stored a configuration."""
-        ...
 
     async def forget_receipts(self, before: int) -> int:
         """Removes old receipts of all organisations."""
-        ...
 
     async def ping(self) -> None: ...
 

@@ -32,13 +32,11 @@ class Receipts(Protocol):
 
     def add(self, key: str, receipt: Receipt, now: int) -> bool:
         """False, without a change, when the key is taken."""
-        ...
 
 
 class Configs(Protocol):
     def get(self) -> str | None:
         """The stored document as JSON."""
-        ...
 
     def put(self, document: str, now: int) -> None: ...
 
@@ -52,7 +50,6 @@ class Stalls(Protocol):
 
     def remove(self) -> bool:
         """False when there was none."""
-        ...
 
 
 class Keys(Protocol):
@@ -60,11 +57,9 @@ class Keys(Protocol):
 
     def find(self, digest: str) -> StoredApiKey | None:
         """The key with this digest, unless it was revoked."""
-        ...
 
     def is_revoked(self, digest: str) -> bool:
         """Whether a key with this digest was revoked."""
-        ...
 
     def list(self) -> list[StoredApiKey]: ...
 
@@ -74,52 +69,40 @@ class Keys(Protocol):
 class Spending(Protocol):
     def add(self, day: str, operation: str, cost: Spend) -> None:
         """Adds to the row of this day, operation and model."""
-        ...
 
     def since(self, day: str) -> list[Spent]:
         """From this day on, newest day first, then by operation and model."""
-        ...
 
     def total(self, day: str) -> Spend:
         """The sum over all operations and models."""
-        ...
 
 
 class Operations(Protocol):
     def add(self, operation: Operation) -> None:
         """Raises Conflict while another one of the same service is in progress."""
-        ...
 
     def get(self, operation_id: str) -> Operation | None: ...
 
     def hold(self, operation_id: str) -> Operation | None:
         """The same, locked until this transaction ends."""
-        ...
 
     def latest(self, service_name: str) -> Operation | None:
         """The one that began last."""
-        ...
 
     def running(self, service_name: str | None = None) -> list[Operation]:
         """Running ones of one service or all, locked as by `hold`."""
-        ...
 
     def put(self, operation: Operation) -> None:
         """Replaces the one with the same id."""
-        ...
 
     def trim(self, service_name: str, keep: int) -> int:
         """Removes all but the newest of a service."""
-        ...
 
     def note(self, operation_id: str, outcome: UserProgress) -> UserProgress | None:
         """Records the progress of a user; returns the previous record."""
-        ...
 
     def outcomes(self, operation_id: str, limit: int) -> list[UserProgress]:
         """The last ones, in the order of their recording."""
-        ...
 
     def forget_user(self, user_id: str) -> None:
         """Removes a user from all operations; their counts stay."""
-        ...

@@ -47,28 +47,21 @@ class Vectors(Protocol):
 
     def index_turns(self, limit: int) -> int:
         """Adds turns to the word index, oldest first, and queues them for embedding; returns how many."""
-        ...
 
     def backlog(self) -> int:
         """The number of rows without a vector."""
-        ...
 
     def waiting(self, limit: int) -> list[Unembedded]:
         """Rows without a vector, learnings first, then oldest first."""
-        ...
 
     def put(self, rows: Sequence[Unembedded], model: str, vectors: Sequence[bytes]) -> None:
         """Stores half-precision vectors, except for rows that were deleted or changed meanwhile."""
-        ...
 
     def skip(self, rows: Sequence[Unembedded]) -> None:
         """Marks rows that will have no vector."""
-        ...
 
     def postpone(self, rows: Sequence[Unembedded]) -> None:
         """Moves rows to the end of the queue."""
-        ...
 
     def queue_all_but(self, model: str) -> int:
         """Queues every row whose vector is of another embedder."""
-        ...

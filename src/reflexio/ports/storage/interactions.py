@@ -81,21 +81,17 @@ class TurnScope:
 class Requests(Protocol):
     def add(self, request: Request) -> None:
         """Raises Conflict when the id is taken."""
-        ...
 
     def get(self, request_id: str) -> Request | None: ...
 
     def page(self, where: RequestFilter, page: Page, *, offset: int = 0) -> Listing[Request]:
         """Newest first."""
-        ...
 
     def finish(self, user_id: str, session_id: str) -> bool:
         """Marks the newest request of a session as its last; False when there is no such session."""
-        ...
 
     def remove(self, where: RequestFilter) -> int:
         """Removes matching requests with their turns; returns the number of requests."""
-        ...
 
     def remove_ids(self, request_ids: Sequence[str]) -> int: ...
 
@@ -107,39 +103,30 @@ class Interactions(Protocol):
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         """Newest first."""
-        ...
 
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
         """Oldest first."""
-        ...
 
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
         """A user's unlearned turns, oldest first."""
-        ...
 
     def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
         """The backlogs of users who have one."""
-        ...
 
     def users(self, where: TurnScope) -> list[str]:
         """Users with matching turns, by name."""
-        ...
 
     def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
         """A user's matching turns, learned or not, oldest first; with `last`, only that many of the newest."""
-        ...
 
     def unlearned_among(self, ids: Sequence[int]) -> set[int]:
         """The unlearned ones among these turns."""
-        ...
 
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
         """The turns before one, oldest first."""
-        ...
 
     def mark_learned(self, ids: Sequence[int]) -> int:
         """Marks turns as learned; returns how many were not before."""
-        ...
 
     def count_unlearned(self, request_id: str) -> int: ...
 
@@ -151,13 +138,11 @@ class Interactions(Protocol):
 
     def count_unembedded(self, user_id: str) -> int:
         """The number of turns without a vector."""
-        ...
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]: ...
 
     def newest(self, where: TurnFilter, limit: int) -> list[int]:
         """Newest first; within a second, the last one first."""
-        ...
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched: ...
 
@@ -167,20 +152,16 @@ class Interactions(Protocol):
 class Users(Protocol):
     def mark_unlearned(self, user_id: str, now: int) -> None:
         """Marks a user as having unlearned turns."""
-        ...
 
     def waiting(self, user_id: str) -> Waiting | None: ...
 
     def clear_unlearned(self, user_id: str) -> None:
         """After a window: clears the mark, unless unlearned turns are left."""
-        ...
 
     def postpone(self, user_id: str, retry_at: int, error: str) -> None:
         """After a failed window: schedules the next attempt."""
-        ...
 
     def wake(self) -> int:
         """Lets all users with failed windows retry now. Their attempts still count."""
-        ...
 
     def remove(self, user_id: str) -> int: ...

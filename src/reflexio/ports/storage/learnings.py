@@ -91,30 +91,24 @@ class LineageEvent:
 class Learnings(Protocol):
     def add(self, learnings: Sequence[Learning]) -> list[int]:
         """Stores new rows, indexed by words at once, and returns their ids. Raises Conflict on a taken key."""
-        ...
 
     def get(self, where: LearningFilter) -> Learning | None:
         """The one row that matches, if any."""
-        ...
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
         """Rows by id; deleted ones are missing."""
-        ...
 
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         """Newest first."""
-        ...
 
     def replace(self, learning: Learning) -> None:
         """Replaces the row with the same id."""
-        ...
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
         """Changes the status of matching rows, all at once, and nothing else.
 
         `where.statuses` does not count. Tells from which status each row went.
         """
-        ...
 
     def remove(self, where: LearningFilter) -> int: ...
 
@@ -122,17 +116,14 @@ class Learnings(Protocol):
 
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         """Rows that pass the filter, best match of words first."""
-        ...
 
     def by_vector(self, where: LearningFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         """Rows that pass the filter, nearest first, followed by those of `also` that are not among them."""
-        ...
 
     def note(self, *events: LineageEvent) -> None: ...
 
     def lineage(self, learning_id: int) -> list[LineageEvent]:
         """Oldest first."""
-        ...
 
     def count_learnings(self, user_id: str, now: int) -> LearningCounts: ...
 
@@ -144,6 +135,5 @@ class Windows(Protocol):
 
     def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
         """Windows with one of these turns, newest first."""
-        ...
 
     def forget(self, user_id: str) -> None: ...

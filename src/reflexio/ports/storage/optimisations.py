@@ -38,29 +38,23 @@ class Optimisations(Protocol):
 
     def add(self, job: PlaybookOptimizationJob) -> PlaybookOptimizationJob:
         """The job with its id."""
-        ...
 
     def get(self, job_id: int) -> PlaybookOptimizationJob | None: ...
 
     def put(self, job: PlaybookOptimizationJob) -> None:
         """Replaces the one with the same id."""
-        ...
 
     def page(self, page: Page) -> Listing[PlaybookOptimizationJob]:
         """Newest first."""
-        ...
 
     def of_target(self, kind: TargetKind, target_id: int, limit: int) -> list[PlaybookOptimizationJob]:
         """The newest jobs of a playbook, newest first."""
-        ...
 
     def unfinished(self) -> list[PlaybookOptimizationJob]:
         """Oldest first."""
-        ...
 
     def trim(self, keep: int) -> int:
         """Removes all but the newest ended jobs, with their rows."""
-        ...
 
     def keep_wordings(self, job_id: int, wordings: Sequence[StoredCandidate]) -> None: ...
 
@@ -70,14 +64,11 @@ class Optimisations(Protocol):
 
     def evaluations(self, job_id: int) -> list[StoredEvaluation]:
         """In the order of their creation."""
-        ...
 
     def keep_events(self, job_id: int, events: Sequence[PlaybookOptimizationEvent]) -> None:
         """`event_id` counts within the job."""
-        ...
 
     def events(self, job_id: int) -> list[PlaybookOptimizationEvent]: ...
 
     def forget_user(self, user_id: str) -> None:
         """Removes evaluations with turns of this user."""
-        ...

@@ -64,38 +64,30 @@ class Pools(Protocol):
 
     def mark(self, agent_version: str, name: str, count: int, now: int) -> None:
         """Counts new user playbooks of a pool."""
-        ...
 
     def get(self, agent_version: str, name: str) -> Pool:
         """The pool; an empty one if there is none yet."""
-        ...
 
     def put(self, pool: Pool) -> None: ...
 
     def names(self, agent_version: str) -> list[str]:
         """The types with current user playbooks."""
-        ...
 
     def members(
         self, agent_version: str, name: str, model: str, clusters: Collection[int] | None = None
     ) -> list[Member]:
         """Current user playbooks by id with their vectors, of all clusters or some. New ones are in cluster 0."""
-        ...
 
     def assign(self, numbers: Mapping[int, int]) -> None:
         """Assigns learnings, by id, to clusters; nothing else of them changes."""
-        ...
 
     def clusters(self, agent_version: str, name: str) -> dict[int, Cluster]: ...
 
     def cluster(self, agent_version: str, name: str, number: int) -> Cluster:
         """The cluster; an empty one if there is none."""
-        ...
 
     def put_clusters(self, agent_version: str, name: str, *clusters: Cluster) -> None:
         """Replaces the clusters with the same numbers."""
-        ...
 
     def replace_clusters(self, agent_version: str, name: str, clusters: Sequence[Cluster]) -> None:
         """Replaces all clusters of the pool."""
-        ...
