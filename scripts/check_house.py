@@ -95,8 +95,8 @@ def main() -> int:
     ]
     (lines, code), (all_lines, all_code) = size(written), size(list(modules.values()))
     sys.stdout.write(
-        f"{len(lengths)} modules written by hand: {lines:,} lines, {code:,} of code, median {median(lengths):.0f} lines, "
-        f"{sum(length <= 50 for length in lengths)} of at most 50.\n"
+        f"{len(named)} modules written by hand: {lines:,} lines, {code:,} of code; "
+        f"median {median(lengths):.0f} lines, {sum(length <= 50 for length in lengths)} modules of at most 50.\n"
         f"With {len(modules) - len(written)} generated modules: {all_lines:,} lines, {all_code:,} of code.\n"
     )
     if lines > MOST_LINES or code > MOST_CODE:
