@@ -90,9 +90,8 @@ def main() -> int:
     modules = {path: (text, ast.parse(text)) for path, text in texts.items()}
     problems = check(modules, retired_words(GLOSSARY.read_text()))
     written = [module for module in modules.values() if not is_generated(module[0])]
-    lengths = [
-        text.count("\n") for path, text in texts.items() if path.name != "__init__.py" and not is_generated(text)
-    ]
+    named = [text for path, text in texts.items() if path.name != "__init__.py" and not is_generated(text)]
+    lengths = [text.count("\n") for text in named]
     (lines, code), (all_lines, all_code) = size(written), size(list(modules.values()))
     sys.stdout.write(
         f"{len(named)} modules written by hand: {lines:,} lines, {code:,} of code; "
