@@ -250,7 +250,7 @@ def test_the_same_key_stores_once_and_gets_the_first_answer(client: ReflexioClie
 
 def test_the_same_call_a_second_later_is_the_same_call(client: ReflexioClient, monkeypatch: pytest.MonkeyPatch) -> None:
     first = client.publish_interaction("ann", turns(), idempotency_key="k")
-    monkeypatch.setattr("reflexio.models.interaction.time.time", lambda: 4_000_000_000.0)
+    monkeypatch.setattr("reflexio.models.wire.time.time", lambda: 4_000_000_000.0)
     assert client.publish_interaction("ann", turns(), idempotency_key="k") == first
 
 
