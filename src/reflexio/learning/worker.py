@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from reflexio.errors import InvalidRequest, ProviderRefused, ProviderUnavailable, ReflexioError
 from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff
@@ -29,8 +29,9 @@ from reflexio.ports.storage import Database, LearnedWindow, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
 
 WORKFLOW = "learn"
-CANDIDATES = TypeAdapter(tuple[ExtractedLearning, ...])
-DECISIONS = TypeAdapter(tuple[Decision, ...])
+DEFERRED = ConfigDict(defer_build=True)
+CANDIDATES = TypeAdapter(tuple[ExtractedLearning, ...], config=DEFERRED)
+DECISIONS = TypeAdapter(tuple[Decision, ...], config=DEFERRED)
 ADD = Decision("add")
 MOST_ATTEMPTS = 6
 
