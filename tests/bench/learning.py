@@ -1,6 +1,7 @@
 """What learning costs and how long it takes, with a scripted model over HTTP that counts, and with none."""
 
-import asyncio
+import http.client
+import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -8,9 +9,11 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from reflexio import AsyncReflexioClient, ReflexioClient
+from reflexio import ReflexioClient
 from reflexio.server.process import running_server
+from tests.bench.load import post
 from tests.bench.report import Figure, milliseconds
 from tests.scripted_model import Answer, Asked, ScriptedModel, scripted_model
 
@@ -102,7 +105,7 @@ def _side_by_side() -> list[Figure]:
     with scripted_model(otherwise=attentive, latency=SLOW) as model, server(model) as url:
         with ReflexioClient(url_endpoint=url) as client:
             client.publish_interaction("warm", WINDOW, wait_for_response=True)
-        seconds = asyncio.run(_published(url, USERS))
+        seconds = _publish_and_wait(url, USERS)
     ideal = USERS / CONCURRENCY * SLOW
     name = f"{USERS} users, a model of {SLOW * 1000:g} ms, {CONCURRENCY} side by side"
     return [
@@ -115,25 +118,32 @@ def _without_a_model() -> list[Figure]:
     with server() as url:
         with ReflexioClient(url_endpoint=url) as client:
             client.publish_interaction("warm", WINDOW, wait_for_response=True)
-        seconds = asyncio.run(_published(url, WINDOWS))
+        seconds = _publish_and_wait(url, WINDOWS)
     return [
         Figure("windows a second through the server, local learner", WINDOWS / seconds, "/s", 15, more_is_better=True)
     ]
 
 
-async def _published(url: str, users: int) -> float:
+def _publish_and_wait(url: str, users: int) -> float:
     """How long it takes from the first publish until a window of every user has been learned in the background."""
-    async with AsyncReflexioClient(url_endpoint=url, retries=0) as client:
-        began = time.perf_counter()
-        sent = [client.publish_interaction(f"user-{number}", WINDOW) for number in range(users)]
-        waiting = [str(answer.request_id) for answer in await asyncio.gather(*sent)]
-        while waiting:
-            assert time.perf_counter() - began < PATIENCE, f"{len(waiting)} windows were not learned"
-            if await client.get_learning_status(waiting[-1]) == "done":
-                waiting.pop()
-            else:
-                await asyncio.sleep(0.02)
-        return time.perf_counter() - began
+
+    def publish(user: int, _number: int) -> dict[str, object]:
+        return {"user_id": f"user-{user}", "request_id": f"request-{user}", "interaction_data_list": WINDOW}
+
+    address = urlsplit(url)
+    began = time.perf_counter()
+    assert not post(url, "/api/publish_interaction", publish, clients=users, each=1).failed
+    connection = http.client.HTTPConnection(str(address.hostname), address.port)
+    waiting = list(range(users))
+    while waiting:
+        assert time.perf_counter() - began < PATIENCE, f"{len(waiting)} windows were not learned"
+        connection.request("GET", f"/api/learning_status?request_id=request-{waiting[-1]}")
+        if json.load(connection.getresponse())["status"] == "done":
+            waiting.pop()
+        else:
+            time.sleep(0.02)
+    connection.close()
+    return time.perf_counter() - began
 
 
 if __name__ == "__main__":
