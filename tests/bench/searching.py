@@ -5,7 +5,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from reflexio.storage.schema import unembedded, vectors
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
 from reflexio.storage.transaction import SqlTx
 from reflexio.storage.vectors.cache import VectorCache
+from tests.bench.load import post
 from tests.bench.report import Figure, milliseconds
 from tests.bench.retrieval_sets import DATA, lines
 
@@ -80,15 +81,6 @@ def _store(connection: Any, many: list[Learning], made: Any) -> None:
     connection.execute(insert(vectors), rows)
 
 
-async def _timed(ask: Callable[[int], Awaitable[Any]], count: int) -> list[float]:
-    taken = []
-    for number in range(count):
-        began = time.perf_counter()
-        await ask(number)
-        taken.append(time.perf_counter() - began)
-    return taken
-
-
 async def _ready(client: AsyncReflexioClient, query: str) -> float:
     began = time.perf_counter()
     while (await client.search_user_playbooks(query)).degraded:
@@ -96,27 +88,31 @@ async def _ready(client: AsyncReflexioClient, query: str) -> float:
     return time.perf_counter() - began
 
 
-async def _measure(url: str, rows: int, queries: list[str]) -> list[Figure]:
-    few, at = rows <= 100_000, f"{rows:,} playbooks"
+async def _wait_until_ready(url: str, queries: list[str]) -> float:
     async with AsyncReflexioClient(url_endpoint=url) as client:
-        loaded = await _ready(client, queries[0])
+        seconds = await _ready(client, queries[0])
         for query in queries[:3]:
             await client.search(query, user_id="user-1")
-        new = await _timed(lambda n: client.search(queries[10 + n], user_id=f"user-{n}"), 100)
-        again = await _timed(lambda n: client.search(queries[10 + n], user_id=f"user-{n}"), 100)
-        everybody = await _timed(lambda n: client.search_user_playbooks(queries[10 + n]), 100)
+        return seconds
 
-        async def one(number: int) -> None:
-            await _timed(lambda n: client.search(queries[10 + n], user_id=f"user-{number * 50 + n}"), 50)
 
-        began = time.perf_counter()
-        await asyncio.gather(*map(one, range(8)))
-        rate = 400 / (time.perf_counter() - began)
-        source = texts()
-        many = [{"user_id": "newcomer", "content": next(source)} for _ in range(1000)]
-        began = time.perf_counter()
-        await client.add_user_playbook(many)
-        added = time.perf_counter() - began
+def _measure(url: str, rows: int, queries: list[str]) -> list[Figure]:
+    few, at = rows <= 100_000, f"{rows:,} playbooks"
+
+    def of_user(client: int, number: int) -> dict[str, object]:
+        return {"query": queries[10 + number], "user_id": f"user-{client * 50 + number}"}
+
+    def of_everybody(_client: int, number: int) -> dict[str, object]:
+        return {"query": queries[10 + number]}
+
+    loaded = asyncio.run(_wait_until_ready(url, queries))
+    new = post(url, "/api/search", of_user, clients=1, each=100).taken
+    again = post(url, "/api/search", of_user, clients=1, each=100).taken
+    everybody = post(url, "/api/search_user_playbooks", of_everybody, clients=1, each=100).taken
+    rate = post(url, "/api/search", of_user, clients=8, each=50).rate
+    source = texts()
+    many = [{"user_id": "newcomer", "content": next(source)} for _ in range(1000)]
+    added = post(url, "/api/add_user_playbook", lambda *_: {"user_playbooks": many}, clients=1, each=1).taken[0]
     slow = {100_000: "116 ms"}.get(rows, "")
     return [
         Figure(f"{at}: index loaded after", loaded, "s", 15),
@@ -135,7 +131,7 @@ def searching(rows: int) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         queries = fill(Path(folder) / "reflexio.db", rows)
         with running_server(Path(folder)) as url:
-            return asyncio.run(_measure(url, rows, queries))
+            return _measure(url, rows, queries)
 
 
 if __name__ == "__main__":
