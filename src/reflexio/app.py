@@ -216,7 +216,7 @@ def choose_critic(settings: Settings, config: Config) -> Critic | None:
 def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
     from reflexio.providers.assistants import resolve
 
-    # On a server that others reach, whoever may configure it could otherwise run any program on it.
+    # On a server that others reach, a caller who may configure it could otherwise run any program on it.
     anywhere = Path("/") if is_loopback(settings.host) else None
     return resolve(config, scripts=settings.scripts or anywhere)
 

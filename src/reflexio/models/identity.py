@@ -1,6 +1,6 @@
 """Ids as unique as a UUID, without a call to the operating system for each.
 
-They are no secrets: whoever asks for a row must be of its organisation.
+They are not secrets: a caller must belong to the organisation of a row to read it.
 """
 
 import os
