@@ -38,8 +38,8 @@ demo: .venv/.compiled ## Start a server, publish conversations, show what was le
 serve: .venv/.compiled ## Start a server on http://127.0.0.1:8081
 	@$(BIN)/reflexio serve
 
-test-fast: .venv/.dev ## Run the unit and contract tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/unit tests/contract
+test-fast: .venv/.dev ## Run the unit and contract tests, without the slow ones
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not slow" tests/unit tests/contract
 
 test: .venv/.dev ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q

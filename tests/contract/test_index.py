@@ -186,6 +186,7 @@ async def test_rows_found_by_words_are_scored_by_vector_too(database: Database, 
         assert not {new, bobs} & set(found.ids)
 
 
+@pytest.mark.slow
 async def test_many_rows_added_at_once_keep_their_order(store: Store) -> None:
     ids = await add(store, *(playbook(f"tea {n}") for n in range(2_500)))
     rows = await store.read(lambda tx: tx.learnings.many(ids))
@@ -284,6 +285,7 @@ async def test_learnings_are_embedded_before_turns(database: Database, store: St
     assert (await store.read(lambda tx: tx.interactions.by_words(TurnFilter("ann"), "tea", 9))).ids == ()
 
 
+@pytest.mark.slow
 async def test_more_rows_than_a_statement_binds_can_be_asked_for(tmp_path: Path) -> None:
     """A stock SQLite binds 32,766 values; some builds bind more and would hide the fault."""
 

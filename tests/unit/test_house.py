@@ -3,6 +3,7 @@
 import ast
 from pathlib import Path
 
+import pytest
 from scripts import check_house
 
 GLOSSARY = """
@@ -43,6 +44,7 @@ def test_code_lines_leave_out_blanks_comments_docstrings_and_imports() -> None:
     assert check_house.code_lines(text, ast.parse(text)) == 2
 
 
+@pytest.mark.slow
 def test_this_package_keeps_to_its_glossary() -> None:
     paths = sorted(check_house.PACKAGE.rglob("*.py"))
     modules = {path: (text := path.read_text(), ast.parse(text)) for path in paths}

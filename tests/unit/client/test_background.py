@@ -109,6 +109,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("program", [PLAIN, ASYNCHRONOUS], ids=["plain", "asynchronous"])
+@pytest.mark.slow
 def test_a_program_that_ends_right_away_has_still_deleted(org: Org, client: ReflexioClient, program: str) -> None:
     client.publish_interaction("ann", [{"content": "x"}], session_id="gone")
     client.publish_interaction("ann", [{"content": "y"}], session_id="kept")

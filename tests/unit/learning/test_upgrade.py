@@ -246,6 +246,7 @@ def expected(rows: list[Learning], scope: list[Learning], act: str, only_affecte
     act=st.sampled_from([upgrade, promote, downgrade]),
     only_affected=st.booleans(),
 )
+@pytest.mark.slow
 async def test_no_row_beyond_the_scope_ever_changes(
     database: Database,
     missing: Groups,

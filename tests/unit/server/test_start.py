@@ -25,6 +25,7 @@ def test_an_embedder_that_nobody_knows_stops_the_start_with_an_error_of_ours(tmp
         serve(Settings(data=tmp_path, port=0, embedder="lokal"))
 
 
+@pytest.mark.slow
 def test_a_start_builds_no_model_and_loads_no_dialect_that_it_does_not_use() -> None:
     code = (
         "import sys\n"
@@ -37,6 +38,7 @@ def test_a_start_builds_no_model_and_loads_no_dialect_that_it_does_not_use() -> 
     assert done.stdout.split("\n")[:2] == ["False", "set()"]
 
 
+@pytest.mark.slow
 def test_the_server_changes_no_global_state_of_pydantic_or_the_interpreter() -> None:
     state = (
         "def state():\n"

@@ -13,6 +13,7 @@ def test_the_room_imports_no_framework() -> None:
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.slow
 def test_an_adapter_imports_its_own_framework_and_no_other(name: str) -> None:
     assert name in dir(adapters)
     found = imported_by(f"from reflexio.agents.adapters import {name}") & set(FRAMEWORKS.values())

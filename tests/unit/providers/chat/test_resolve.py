@@ -70,6 +70,7 @@ def test_a_key_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.slow
 async def test_every_provider_can_be_opened(provider: str) -> None:
     keys = {**KEYS, "custom": ProviderCredentials("secret-key", "http://127.0.0.1:8000/v1")}
     session = ChatSession(address(f"{provider}:some/model", keys=keys))
@@ -92,6 +93,7 @@ def test_naming_a_model_imports_nothing_heavy() -> None:
     assert process.stdout.strip() == "set()"
 
 
+@pytest.mark.slow
 def test_openai_models_do_not_import_other_clients() -> None:
     code = (
         "import sys\n"
