@@ -49,7 +49,7 @@ check: .venv/.dev ## Style, types, layers, names, generated code and pages
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python scripts/make_sync_client.py --check
 	@$(BIN)/python scripts/make_reference.py --check
-	@$(BIN)/python scripts/check_house.py
+	@$(BIN)/python scripts/check_names.py
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 

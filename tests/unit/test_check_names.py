@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from scripts import check_house
+from scripts import check_names
 
 GLOSSARY = """
 | word | meaning | where in code | retired words |
@@ -15,12 +15,12 @@ GLOSSARY = """
 
 
 def problems(**sources: str) -> list[str]:
-    modules = {check_house.PACKAGE / f"{name}.py": (text, ast.parse(text)) for name, text in sources.items()}
-    return check_house.check(modules, check_house.retired_words(GLOSSARY))
+    modules = {check_names.PACKAGE / f"{name}.py": (text, ast.parse(text)) for name, text in sources.items()}
+    return check_names.check(modules, check_names.retired_words(GLOSSARY))
 
 
 def test_only_the_last_column_of_the_glossary_retires_words() -> None:
-    assert check_house.retired_words(GLOSSARY) == {"classroom", "school"}
+    assert check_names.retired_words(GLOSSARY) == {"classroom", "school"}
 
 
 def test_a_retired_word_is_found_inside_a_public_name() -> None:
@@ -41,12 +41,12 @@ def test_two_classes_of_one_name_are_found() -> None:
 
 def test_code_lines_leave_out_blanks_comments_docstrings_and_imports() -> None:
     text = '"""Doc."""\n\nimport os\n\n# why\ndef f():\n    """Doc."""\n    return os.name\n'
-    assert check_house.code_lines(text, ast.parse(text)) == 2
+    assert check_names.code_lines(text, ast.parse(text)) == 2
 
 
 @pytest.mark.slow
 def test_this_package_keeps_to_its_glossary() -> None:
-    paths = sorted(check_house.PACKAGE.rglob("*.py"))
+    paths = sorted(check_names.PACKAGE.rglob("*.py"))
     modules = {path: (text := path.read_text(), ast.parse(text)) for path in paths}
-    assert check_house.check(modules, check_house.retired_words(check_house.GLOSSARY.read_text())) == []
-    assert Path(check_house.GLOSSARY).read_text().count("\n") < 60, "the glossary fits on one screen"
+    assert check_names.check(modules, check_names.retired_words(check_names.GLOSSARY.read_text())) == []
+    assert Path(check_names.GLOSSARY).read_text().count("\n") < 60, "the glossary fits on one screen"
