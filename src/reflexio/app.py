@@ -38,6 +38,7 @@ from reflexio.ports.work import Work
 from reflexio.providers.chat.resolve import ProviderCredentials
 from reflexio.retrieval.embedding_backlog import keep_embedding
 from reflexio.retrieval.query import QueryEmbedder
+from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.settings import Settings
 
 T = TypeVar("T")
@@ -57,6 +58,7 @@ class Reflexio:
     database: Database
     clock: Clock
     query_embedder: QueryEmbedder
+    scopes: ScopeClassifier
     work: Work
     setup_for: SetupFor
     learning: LearningService
@@ -161,10 +163,10 @@ def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
     return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, process_lock=process_lock)
 
 
-def learner_setups(settings: Settings, embedder: Embedder, clock: Clock) -> SetupFor:
+def learner_setups(settings: Settings, embedder: Embedder, clock: Clock, scopes: ScopeClassifier) -> SetupFor:
     """The learner of each configuration: with the model that the organisation or the server names, or without one."""
     learner = _cached(settings, lambda config: choose_learner(settings, config, embedder))
-    return lambda config: LearnerSetup(learner(config), embedder, clock)
+    return lambda config: LearnerSetup(learner(config), embedder, clock, scopes)
 
 
 def _cached(settings: Settings, make: Callable[[Config], T]) -> Callable[[Config], T]:
@@ -249,7 +251,8 @@ async def build(
     clock, embedder = clock or SystemClock(), embedder or choose_embedder(settings)
     database = await open_database(settings)
     work = work or choose_work(settings, database, clock)
-    setup_for, stalls = learner_setups(settings, embedder, clock), StallMonitor(clock)
+    scopes, stalls = ScopeClassifier(embedder), StallMonitor(clock)
+    setup_for = learner_setups(settings, embedder, clock, scopes)
     LearningWorker(database, clock, setup_for, stalls).register(work)
     learning_scheduler = LearningScheduler(database, work, clock, stalls)
     reruns = RerunWorker(database, work, clock, setup_for, stalls)
@@ -270,6 +273,7 @@ async def build(
         database,
         clock,
         QueryEmbedder(embedder),
+        scopes,
         work,
         setup_for,
         LearningService(work, clock, learning_scheduler),

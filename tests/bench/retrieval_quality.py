@@ -24,7 +24,7 @@ from reflexio.retrieval.query import without_names
 from reflexio.retrieval.search import LEAST_POOL, search
 from reflexio.retrieval.search import SearchQuery as Asked
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
-from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.vectors.index import VectorIndex
 from tests.bench.report import Figure
 from tests.bench.retrieval_sets import DATA, FURTHER, LANGUAGES, REQUIRED, Question, Shelf
@@ -96,12 +96,12 @@ class _Searched:
     """A shelf that is indexed, as the product asks it; its rows have the ids from `first`."""
 
     tx: Connection
-    scope: Scope
+    scope: TermScope
     index: VectorIndex
 
     @classmethod
     def of(cls, tx: Connection, shelf: Shelf, first: int, embed: Embed) -> "_Searched":
-        scope = Scope.of("bench", "row", str(first))
+        scope = TermScope.of("bench", "row", str(first))
         ids = range(first, first + len(shelf.rows))
         FULLTEXT.put(tx, [FulltextRow(row, scope, text) for row, text in zip(ids, shelf.rows, strict=True)])
         vectors = embed(shelf.rows)

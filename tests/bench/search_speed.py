@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, create_engine
 
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
-from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.vectors.index import VectorIndex
 from tests.bench.retrieval_sets import DATA, lines
 
@@ -88,11 +88,11 @@ def _words(rows: int, folder: Path) -> Iterator[tuple[str, float]]:
         begun = perf_counter()
         _store_texts(tx, rows, texts)
         yield "words: store (s)", perf_counter() - begun
-        everyone = Scope.of("bench", "row")
+        everyone = TermScope.of("bench", "row")
         yield "words: everyone, p50 (ms)", _p50(lambda n: FULLTEXT.match(tx, everyone, queries[n], 20))
         yield (
             "words: one user, p50 (ms)",
-            _p50(lambda n: FULLTEXT.match(tx, Scope.of("bench", "row", f"u{n}"), queries[n], 20)),
+            _p50(lambda n: FULLTEXT.match(tx, TermScope.of("bench", "row", f"u{n}"), queries[n], 20)),
         )
     engine.dispose()
 
@@ -100,7 +100,9 @@ def _words(rows: int, folder: Path) -> Iterator[tuple[str, float]]:
 def _store_texts(tx: Connection, rows: int, texts: Iterator[str]) -> None:
     for first in range(0, rows, BATCH):
         batch = range(first, min(rows, first + BATCH))
-        FULLTEXT.put(tx, [FulltextRow(row, Scope.of("bench", "row", f"u{row % USERS}"), next(texts)) for row in batch])
+        FULLTEXT.put(
+            tx, [FulltextRow(row, TermScope.of("bench", "row", f"u{row % USERS}"), next(texts)) for row in batch]
+        )
         tx.commit()
 
 

@@ -6,7 +6,7 @@ meanwhile survives and approved playbooks stay as they are.
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.worker import LearnerSetup
 from reflexio.models.config import Config
 from reflexio.models.extraction import ClusterToSummarise, PlaybookText
-from reflexio.models.learning import Kind, Learning, PlaybookStatus
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope
 from reflexio.models.paging import Page
 from reflexio.ports.storage import Cluster, LearningFilter, LineageEvent, Member, QueryVector, Store, Tx
 from reflexio.ports.work import Json
@@ -167,6 +167,7 @@ class ClusterSummary:
             source=sources.pop() if len(sources) == 1 else "",
             trigger=rule.trigger,
             rationale=rule.rationale,
+            scope=_common_scope(rows.values()),
             cluster=self.number,
             details=details,
             created_at=now,
@@ -178,6 +179,11 @@ class ClusterSummary:
         for row in pending:
             retire(tx, row, number, learner.name, reason, now)
         return number
+
+
+def _common_scope(members: Collection[Learning]) -> Scope:
+    always = sum(member.scope is Scope.ALWAYS for member in members)
+    return Scope.ALWAYS if always * 2 > len(members) else Scope.WHEN_RELEVANT
 
 
 def support(users: Iterable[str]) -> int:

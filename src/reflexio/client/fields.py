@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from reflexio.models.interaction import GetInteractionsRequest
-from reflexio.models.learning import PlaybookStatus, ProfileTimeToLive, Status
+from reflexio.models.learning import PlaybookStatus, ProfileTimeToLive, Scope, Status
 from reflexio.models.profile import GetUserProfilesRequest
 from reflexio.models.search import (
     SearchAgentPlaybooksRequest,
@@ -49,6 +49,7 @@ class GetUserProfilesFields(TypedDict, total=False):
     query: str | None
     status_filter: Sequence[Status | str | None] | None
     tags: Sequence[str] | None
+    scope: Scope | str | None
     request: GetUserProfilesRequest | dict[str, Any] | None
 
 
@@ -61,6 +62,7 @@ class GetUserPlaybooksFields(TypedDict, total=False):
     query: str | None
     status_filter: Sequence[Status | str | None] | None
     tags: Sequence[str] | None
+    scope: Scope | str | None
     limit: int | None
     playbook_name: str | None
     agent_version: str | None
@@ -76,6 +78,7 @@ class GetAgentPlaybooksFields(TypedDict, total=False):
     query: str | None
     status_filter: Sequence[Status | str | None] | None
     tags: Sequence[str] | None
+    scope: Scope | str | None
     limit: int | None
     playbook_name: str | None
     agent_version: str | None
@@ -84,6 +87,7 @@ class GetAgentPlaybooksFields(TypedDict, total=False):
 class UpdateUserProfileFields(TypedDict, total=False):
     content: str | None
     custom_features: dict[str, Any] | None
+    scope: Scope | str | None
 
 
 class UpdateUserPlaybookFields(TypedDict, total=False):
@@ -91,6 +95,7 @@ class UpdateUserPlaybookFields(TypedDict, total=False):
     content: str | None
     trigger: str | None
     rationale: str | None
+    scope: Scope | str | None
 
 
 class UpdateAgentPlaybookFields(TypedDict, total=False):
@@ -101,6 +106,7 @@ class UpdateAgentPlaybookFields(TypedDict, total=False):
     content: str | None
     trigger: str | None
     rationale: str | None
+    scope: Scope | str | None
 
 
 class UpdatePlaybookStatusFields(TypedDict, total=False):
@@ -142,6 +148,7 @@ class UnifiedSearchFields(TypedDict, total=False):
     explain: bool
     source: str | None
     tags: Sequence[str] | None
+    scope: Scope | str | None
     agent_version: str | None
     playbook_name: str | None
     request: UnifiedSearchRequest | dict[str, Any] | None
@@ -152,6 +159,9 @@ class ContextFields(TypedDict, total=False):
     agent_version: str | None
     max_tokens: int | None
     include_pending: bool
+    include_always: bool | None
+    include_relevant: bool | None
+    always_share: float | None
 
 
 class SearchUserProfilesFields(TypedDict, total=False):
@@ -164,6 +174,7 @@ class SearchUserProfilesFields(TypedDict, total=False):
     explain: bool
     source: str | None
     tags: Sequence[str] | None
+    scope: Scope | str | None
     request: SearchUserProfilesRequest | dict[str, Any] | None
 
 
@@ -178,6 +189,7 @@ class SearchUserPlaybooksFields(TypedDict, total=False):
     explain: bool
     source: str | None
     tags: Sequence[str] | None
+    scope: Scope | str | None
     agent_version: str | None
     playbook_name: str | None
     request: SearchUserPlaybooksRequest | dict[str, Any] | None
@@ -194,6 +206,7 @@ class SearchAgentPlaybooksFields(TypedDict, total=False):
     explain: bool
     source: str | None
     tags: Sequence[str] | None
+    scope: Scope | str | None
     agent_version: str | None
     playbook_name: str | None
     request: SearchAgentPlaybooksRequest | dict[str, Any] | None

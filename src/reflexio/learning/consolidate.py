@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
-from reflexio.models.learning import Kind, Learning, Status
+from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import Page
 from reflexio.models.wire import NEVER_EXPIRES
 from reflexio.ports.embedding import Embedder
@@ -113,6 +113,7 @@ def new_learning(candidate: ExtractedLearning, decision: Decision, origin: Origi
         trigger=decision.trigger or candidate.trigger,
         rationale=decision.rationale or candidate.rationale,
         status=origin.status,
+        scope=candidate.scope or Scope.WHEN_RELEVANT,
         details={**evidence, **(profile_details if is_profile else {}), "metadata": candidate.metadata},
         created_at=now,
         modified_at=now,

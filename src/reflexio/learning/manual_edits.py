@@ -6,7 +6,7 @@ from typing import Any
 
 from reflexio.errors import InvalidRequest
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.learning import Kind, Learning, Status
+from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import MOST, Listing, page
 from reflexio.models.playbook import RecordOutcomeRequest
 from reflexio.models.profile import (
@@ -19,11 +19,19 @@ from reflexio.models.profile import (
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import LABELS, get_one
+from reflexio.retrieval.scope import ScopeClassifier
 
 EXPIRING_SOON = 7 * 86_400
 
 
-async def add(store: Store, new: Sequence[Learning]) -> AddResponse:
+async def add(
+    store: Store, classifier: ScopeClassifier, new: Sequence[Learning], scopes: Sequence[Scope | None]
+) -> AddResponse:
+    """Stores learnings. Where `scopes` has None for one, the classifier decides."""
+    undecided = [learning for learning, scope in zip(new, scopes, strict=True) if scope is None]
+    decided = iter(await classifier.decide(undecided))
+    pairs = zip(new, scopes, strict=True)
+    new = [learning if scope else dataclasses.replace(learning, scope=next(decided)) for learning, scope in pairs]
     ids = await store.write(lambda tx: tx.learnings.add(new))
     public = [dataclasses.replace(learning, id=number).public_id for learning, number in zip(new, ids, strict=True)]
     return AddResponse(added_count=len(ids), message=f"Added {len(ids)} {LABELS[new[0].kind]}(s)", ids=public)
@@ -66,6 +74,7 @@ async def update_profile(store: Store, clock: Clock, request: UpdateUserProfileR
         after = dataclasses.replace(
             before,
             content=request.content or before.content,
+            scope=request.scope or before.scope,
             details=details,
             modified_at=now,
             # Profiles are listed by the time at which they were last confirmed.

@@ -27,6 +27,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database, LearnedWindow, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
+from reflexio.retrieval.scope import ScopeClassifier
 
 WORKFLOW = "learn"
 DEFERRED = ConfigDict(defer_build=True)
@@ -71,11 +72,12 @@ def lane_of(org_id: str, user_id: str) -> str:
 
 @dataclass(frozen=True)
 class LearnerSetup:
-    """What learning with one configuration uses: the learner, the embedder and the clock."""
+    """What learning with one configuration uses: the learner, the embedder, the clock, and who decides scopes."""
 
     learner: Learner
     embedder: Embedder
     clock: Clock
+    scopes: ScopeClassifier
 
 
 SetupFor = Callable[[Config], LearnerSetup]
@@ -156,7 +158,8 @@ async def extract(window: Window, config: Config, store: Store, setup: LearnerSe
     extraction = await setup.learner.extract(window, config, wanted_kinds)
     await record_spend(store, extraction.spend, setup.clock, operation)
     kept, dropped = grounded(window, extraction.candidates)
-    return {"candidates": CANDIDATES.dump_python(without_duplicates(kept), mode="json"), "dropped": dropped}
+    candidates = await setup.scopes.complete(without_duplicates(kept))
+    return {"candidates": CANDIDATES.dump_python(tuple(candidates), mode="json"), "dropped": dropped}
 
 
 async def _consolidate(task: WindowTask, store: Store, config: Config, setup: LearnerSetup, extracted: Json) -> Json:

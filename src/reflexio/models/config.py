@@ -269,6 +269,12 @@ class Config(Setting):
     llm_config: LLMConfig | None = None
     playbook_optimizer_config: PlaybookOptimizerConfig = PlaybookOptimizerConfig()
     daily_token_budget: Annotated[Whole, Field(ge=0, le=10**15)] | None = None
+    context_always_share: Share = 0.33
+
+    @classmethod
+    def stored(cls, document: str | None) -> "Config":
+        """The configuration in force, from what is stored."""
+        return cls.model_validate_json(document) if document else cls()
 
     @model_validator(mode="before")
     @classmethod

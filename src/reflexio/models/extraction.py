@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from reflexio.models.learning import Kind, Learning, ProfileTimeToLive
+from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Scope
 
 Role = Literal["user", "agent", "system"]
 EVERYTHING = "everything about the user"
@@ -58,7 +58,7 @@ class Quote:
 class ExtractedLearning:
     """A learning that a learner extracted. `forget` requests to remove what is stored about `content`.
 
-    `name` is its playbook type or profile extractor.
+    `name` is its playbook type or profile extractor. `scope` is None when the learner leaves it undecided.
     """
 
     kind: Kind
@@ -70,6 +70,7 @@ class ExtractedLearning:
     metadata: dict[str, Any] = field(default_factory=dict)
     time_to_live: ProfileTimeToLive = ProfileTimeToLive.INFINITY
     forget: bool = False
+    scope: Scope | None = None
 
     @property
     def text(self) -> str:

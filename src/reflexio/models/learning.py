@@ -29,6 +29,21 @@ class PlaybookStatus(StrEnum):
     REJECTED = "rejected"
 
 
+class Scope(StrEnum):
+    """When a learning belongs into a prompt: whatever is asked, or when it bears on the message."""
+
+    ALWAYS = "always"
+    WHEN_RELEVANT = "when_relevant"
+
+
+def _read_scope(value: Any) -> Any:
+    return value.strip().lower().replace(" ", "_").replace("-", "_") if isinstance(value, str) else value
+
+
+WireScope = Annotated[Scope, BeforeValidator(_read_scope)]
+"""A scope as callers write it: "when relevant" is accepted too."""
+
+
 class ProfileTimeToLive(StrEnum):
     """How long a profile is valid."""
 
@@ -93,6 +108,7 @@ class Learning:
     tags: tuple[str, ...] = ()
     status: Status = Status.CURRENT
     review: PlaybookStatus = PlaybookStatus.PENDING
+    scope: Scope = Scope.WHEN_RELEVANT
     cluster: int = 0
     details: dict[str, Any] = field(default_factory=dict)
     created_at: int = 0

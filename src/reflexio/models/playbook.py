@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, StringConstraints, WithJsonSchema, field_validator
 
-from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status, WireStatus
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status, WireScope, WireStatus
 from reflexio.models.profile import MOST_ADDED, Content, LearningSelection, NewLearning, NewUserLearning, Text, TurnIds
 from reflexio.models.wire import (
     Epoch,
@@ -141,6 +141,7 @@ class StoredPlaybook(ResponseModel):
     status: WireStatus = Status.CURRENT
     source: str | None = None
     tags: list[str] = []
+    scope: Scope = Scope.WHEN_RELEVANT
     outcomes: Outcomes | None = None
 
     def _with(self, learning: Learning, **values: Any) -> Self:
@@ -157,6 +158,7 @@ class StoredPlaybook(ResponseModel):
             "status": learning.status,
             "source": learning.source or None,
             "tags": list(learning.tags),
+            "scope": learning.scope,
             "outcomes": Outcomes.model_construct(**outcomes) if outcomes else None,
         }
         return self.model_copy(update=values)
@@ -264,6 +266,7 @@ class _PlaybookChange(RequestModel):
     content: Content | None = None
     trigger: Text | None = None
     rationale: Text | None = None
+    scope: WireScope | None = None
 
 
 class ReviewerRequest(RequestModel):

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from pydantic import Field, StringConstraints
 
-from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Status, WireStatus
+from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Scope, Status, WireScope, WireStatus
 from reflexio.models.paging import PageRequest
 from reflexio.models.wire import (
     NEVER_EXPIRES,
@@ -41,6 +41,7 @@ class NewLearning(RequestModel):
     status: WireStatus = Status.CURRENT
     expanded_terms: str | None = None
     tags: Tags | None = None
+    scope: WireScope | None = None
     embedding: list[float] = Field(default=[], exclude=True)
 
     def _learning(self, kind: Kind, **values: Any) -> Learning:
@@ -50,6 +51,7 @@ class NewLearning(RequestModel):
             source=self.source or "",
             status=self.status,
             tags=tuple(self.tags or ()),
+            scope=self.scope or Scope.WHEN_RELEVANT,
             **values,
         )
 
@@ -112,6 +114,7 @@ class UserProfile(ResponseModel):
     source_interaction_ids: list[int] = []
     tags: list[str] = []
     notes: str | None = None
+    scope: Scope = Scope.WHEN_RELEVANT
 
     @classmethod
     def of(cls, learning: Learning) -> "UserProfile":
@@ -126,6 +129,7 @@ class UserProfile(ResponseModel):
             source=learning.source or None,
             status=learning.status,
             tags=list(learning.tags),
+            scope=learning.scope,
             **{
                 name: learning.details[name]
                 for name in DETAILS
@@ -140,6 +144,7 @@ class LearningSelection(PageRequest):
     query: Needle | None = None
     status_filter: list[WireStatus] | None = None
     tags: list[str] | None = None
+    scope: WireScope | None = None
 
 
 class GetUserProfilesRequest(LearningSelection, UserRequest):
@@ -183,6 +188,7 @@ class UpdateUserProfileRequest(UserRequest):
     profile_id: Name
     content: Content | None = None
     custom_features: JsonObject | None = None
+    scope: WireScope | None = None
 
 
 class UpdateResponse(NoticeResponse):

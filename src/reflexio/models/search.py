@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from reflexio.models.interaction import Interaction
-from reflexio.models.learning import PlaybookStatus, WireStatus
+from reflexio.models.learning import PlaybookStatus, WireScope, WireStatus
 from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.profile import UserProfile
 from reflexio.models.wire import (
@@ -63,6 +63,7 @@ class _Search(_Ranking, TimeRangeRequest):
 class _LearningSearch(_Ranking):
     source: Source | None = None
     tags: list[str] | None = None
+    scope: WireScope | None = None
     enable_reformulation: bool | None = False
 
 
@@ -168,20 +169,25 @@ class UnifiedSearchResponse(_Found):
 
 
 class ContextRequest(RequestModel):
-    """The message that the next prompt answers, and the room for the context."""
+    """The message that the next prompt answers, and the room for the context. Without a message there is only what
+    always holds."""
 
-    query: Message
+    query: Query | None = None
     user_id: Ident | None = None
     agent_version: str | None = None
     max_tokens: Annotated[int, Field(gt=0, le=1_000_000)] = 1000
     include_pending: bool = False
+    include_always: bool = True
+    include_relevant: bool = True
+    always_share: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class ContextItem(ResponseModel):
-    """A learning inside a context."""
+    """A learning inside a context, and the layer that it came from."""
 
     kind: Literal["profile", "user_playbook", "agent_playbook"]
     id: str
+    layer: Literal["always", "relevant"] = "relevant"
 
 
 class ContextResponse(NoticeResponse):

@@ -17,8 +17,7 @@ SENT_TO = {"api_key": "api_base", "webhook_auth_header": "webhook_url"}
 
 def stored_config(tx: Tx) -> Config:
     """The configuration in force."""
-    document = tx.configs.get()
-    return Config.model_validate_json(document) if document else Config()
+    return Config.stored(tx.configs.get())
 
 
 def with_secrets(config: Config) -> dict[str, Any]:

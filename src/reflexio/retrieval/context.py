@@ -1,7 +1,8 @@
-"""What goes into a prompt: the learnings that are worth most for the tokens they take.
+"""What goes into a prompt: what always holds for this user, and what is worth most for this message.
 
-The same learnings give the same text, whatever their ranking, so that providers' prompt caches hit. A stored text
-is escaped and cannot leave its line.
+The always layer has a share of the room and is ordered by support and age; the relevant layer has the rest, also what
+the first one leaves. The same learnings give the same text, whatever their ranking, so that providers' prompt caches
+hit. A stored text is escaped and cannot leave its line.
 
 Two learnings are duplicates only if they have the same words in the same order: another number, negation or name
 makes another statement, in any language. Paraphrases are merged by consolidation, not here.
@@ -28,7 +29,12 @@ SAME_TOPIC = 0.6
 """Two learnings that share this part of their words may be about the same thing."""
 SIMILAR_WORTH = 0.8
 """With this share of another's worth a learning is worth about the same."""
-HEADINGS = {
+ALWAYS_HEADINGS = {
+    Kind.PROFILE: "Always keep in mind about this user",
+    Kind.USER_PLAYBOOK: "Always do for this user",
+    Kind.AGENT_PLAYBOOK: "Always do for everybody",
+}
+RELEVANT_HEADINGS = {
     Kind.PROFILE: "About this user",
     Kind.USER_PLAYBOOK: "What this user taught",
     Kind.AGENT_PLAYBOOK: "What works for everybody",
@@ -45,10 +51,31 @@ class RankedLearning:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """The learnings of each layer."""
+
+    always: tuple[Learning, ...] = ()
+    relevant: tuple[Learning, ...] = ()
+
+    @property
+    def learnings(self) -> tuple[Learning, ...]:
+        return *self.always, *self.relevant
+
+    @property
+    def layers(self) -> tuple[tuple[dict[Kind, str], tuple[Learning, ...]], ...]:
+        return (ALWAYS_HEADINGS, self.always), (RELEVANT_HEADINGS, self.relevant)
+
+
+@dataclass(frozen=True)
 class Context:
     text: str
-    learnings: tuple[Learning, ...]
+    always: tuple[Learning, ...]
+    relevant: tuple[Learning, ...]
     tokens: int
+
+    @property
+    def learnings(self) -> tuple[Learning, ...]:
+        return *self.always, *self.relevant
 
 
 _COSTLY = re.compile(r"\b[A-Za-z]*+[0-9][A-Za-z0-9]*|[A-Z]{2,}|[!-/:-@\[-`{-~\n]|[^\x00-\x7f]")
@@ -71,7 +98,11 @@ def tokens(text: str) -> int:
 
 
 _FRAME_ROOM = tokens(f"{OPENING}\n{CLOSING}")
-_HEADING_ROOM = {kind: tokens(f"{heading}:\n") for kind, heading in HEADINGS.items()}
+_HEADING_ROOM = {
+    heading: tokens(f"{heading}:\n")
+    for headings in (ALWAYS_HEADINGS, RELEVANT_HEADINGS)
+    for heading in headings.values()
+}
 
 
 def line(learning: Learning) -> str:
@@ -85,26 +116,56 @@ def _escape(text: str) -> str:
 
 
 def compose(
-    ranked: Sequence[RankedLearning], max_tokens: int, *, query: str, calibration: Calibration = UNCALIBRATED
+    ranked: Sequence[RankedLearning],
+    max_tokens: int,
+    *,
+    query: str,
+    calibration: Calibration = UNCALIBRATED,
+    always: Sequence[Learning] = (),
+    always_tokens: int = 0,
 ) -> Context:
-    """The most valuable learnings that fit, without duplicates. `calibration` tells which cosines are noise."""
+    """Both layers, without duplicates. `calibration` tells which cosines are noise.
+
+    `always` are learnings that always hold, in any order; the layer takes at most `always_tokens`.
+    """
     noise = max(
         calibration.noise,
         calibration.mean + SHORT_QUERY_SPREADS * calibration.spread if tokens(query) <= SHORT_QUERY else -1.0,
     )
+    standing = _choose_always(_without_duplicates(always), min(always_tokens, max_tokens))
+    repeated = {_normalised(learning) for learning in standing}
     worth = _worth([entry for entry in ranked if _is_relevant(entry.hit, noise)], calibration)
     best = max(worth.values(), default=0.0)
     strong = [entry.learning for entry in ranked if worth.get(entry.learning.id, 0.0) >= max(WEAK * best, 1e-9)]
-    text = render(chosen := _choose(_without_duplicates(strong), worth, max_tokens))
-    return Context(text, tuple(_in_order(chosen)), tokens(text))
+    new = [learning for learning in _without_duplicates(strong) if _normalised(learning) not in repeated]
+    relevant = _choose_relevant(new, worth, Selection(tuple(standing)), max_tokens)
+    chosen = Selection(tuple(_in_order(standing)), tuple(_in_order(relevant)))
+    text = render(chosen)
+    return Context(text, chosen.always, chosen.relevant, tokens(text))
 
 
-def _choose(learnings: Sequence[Learning], worth: Mapping[int, float], max_tokens: int) -> list[Learning]:
+def support(learning: Learning) -> int:
+    """Users of an agent playbook; turns of a user's own learning."""
+    return int(learning.details.get("support") or len(learning.details.get("source_interaction_ids") or ()))
+
+
+def _choose_always(learnings: Sequence[Learning], max_tokens: int) -> list[Learning]:
+    """Best supported and newest first, as long as there is room."""
+    chosen: list[Learning] = []
+    for new in sorted(learnings, key=lambda learning: (support(learning), _age(learning)), reverse=True):
+        if _room(Selection((*chosen, new))) <= max_tokens:
+            chosen.append(new)
+    return chosen
+
+
+def _choose_relevant(
+    learnings: Sequence[Learning], worth: Mapping[int, float], selection: Selection, max_tokens: int
+) -> list[Learning]:
+    """The most valuable for their tokens, beside those of the always layer in `selection`."""
     room = {learning.id: tokens(line(learning) + "\n") for learning in learnings}
 
-    def fits(selection: Sequence[Learning]) -> bool:
-        headings = sum(_HEADING_ROOM[kind] for kind in {learning.kind for learning in selection})
-        return _FRAME_ROOM + headings + sum(room[learning.id] for learning in selection) <= max_tokens
+    def fits(relevant: Sequence[Learning]) -> bool:
+        return _room(Selection(selection.always, tuple(relevant))) <= max_tokens
 
     chosen: list[Learning] = []
     for new in sorted(learnings, key=lambda learning: (-worth[learning.id] / room[learning.id] ** 0.5, learning.id)):
@@ -114,6 +175,12 @@ def _choose(learnings: Sequence[Learning], worth: Mapping[int, float], max_token
             without_old = [learning for learning in chosen if learning is not old]
             chosen = [*without_old, new] if fits([*without_old, new]) else chosen
     return chosen
+
+
+def _room(selection: Selection) -> int:
+    lines = sum(tokens(line(learning) + "\n") for learning in selection.learnings)
+    kinds = ({headings[learning.kind] for learning in layer} for headings, layer in selection.layers)
+    return _FRAME_ROOM + lines + sum(_HEADING_ROOM[heading] for of_layer in kinds for heading in of_layer)
 
 
 def _is_relevant(hit: Hit, noise: float) -> bool:
@@ -131,18 +198,19 @@ def _worth(ranked: Sequence[RankedLearning], calibration: Calibration) -> dict[i
     return {hit.id: hit.score for hit in fuse(words, vectors, trust=calibration.trust).hits}
 
 
-def render(learnings: Sequence[Learning]) -> str:
-    if not learnings:
+def render(selection: Selection) -> str:
+    if not selection.learnings:
         return ""
     parts = [OPENING]
-    for kind, heading in HEADINGS.items():
-        if of_kind := [learning for learning in _in_order(learnings) if learning.kind is kind]:
-            parts += [f"{heading}:", *map(line, of_kind)]
+    for headings, layer in selection.layers:
+        for kind, heading in headings.items():
+            if of_kind := [learning for learning in _in_order(layer) if learning.kind is kind]:
+                parts += [f"{heading}:", *map(line, of_kind)]
     return "\n".join([*parts, CLOSING])
 
 
 def _in_order(learnings: Sequence[Learning]) -> list[Learning]:
-    places = list(HEADINGS)
+    places = list(RELEVANT_HEADINGS)
     return sorted(learnings, key=lambda learning: (places.index(learning.kind), learning.id))
 
 

@@ -43,6 +43,7 @@ def listed_profiles(request: GetUserProfilesRequest, now: int) -> LearningFilter
         statuses=statuses(request.status_filter),
         within=time_range(request.start_time, request.end_time),
         tags=tuple(request.tags or ()),
+        scope=request.scope,
         contains=request.query or None,
         time_to_live=request.profile_time_to_live,
         alive_at=now,
@@ -72,6 +73,7 @@ def listed_user_playbooks(request: GetUserPlaybooksRequest) -> LearningFilter:
         statuses=statuses(request.status_filter),
         within=time_range(request.start_time, request.end_time),
         tags=tuple(request.tags or ()),
+        scope=request.scope,
         contains=request.query or None,
     )
 
@@ -89,6 +91,7 @@ def listed_agent_playbooks(request: GetAgentPlaybooksRequest) -> LearningFilter:
         reviews=reviews(request.playbook_status_filter),
         within=time_range(request.start_time, request.end_time),
         tags=tuple(request.tags or ()),
+        scope=request.scope,
         contains=request.query or None,
     )
 
@@ -101,6 +104,7 @@ def searched_profiles(request: SearchUserProfilesRequest, now: int) -> LearningF
         source=request.source or None,
         within=time_range(request.start_time, request.end_time),
         tags=tuple(request.tags or ()),
+        scope=request.scope,
         alive_at=now,
     )
 
@@ -115,6 +119,7 @@ def searched_user_playbooks(request: SearchUserPlaybooksRequest) -> LearningFilt
         statuses=statuses(request.status_filter),
         within=time_range(request.start_time, request.end_time),
         tags=tuple(request.tags or ()),
+        scope=request.scope,
     )
 
 
@@ -131,6 +136,7 @@ def searched_agent_playbooks(request: SearchAgentPlaybooksRequest) -> LearningFi
         reviews=reviews(request.playbook_status_filter) or _implied_reviews(wanted),
         within=time_range(request.start_time, request.end_time),
         tags=tuple(request.tags or ()),
+        scope=request.scope,
     )
 
 

@@ -6,10 +6,11 @@ Without an embedder that answers in time, words decide alone and the answer says
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from reflexio.models.config import Config
 from reflexio.models.interaction import Interaction
-from reflexio.models.learning import Kind, Learning, PlaybookStatus
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope
 from reflexio.models.paging import Page
 from reflexio.models.search import (
     ContextItem,
@@ -30,6 +31,8 @@ from reflexio.retrieval.search import Ranking, SearchableLearnings, SearchableTu
 
 CONTEXT_POOL = 20
 """Learnings of each kind that compete for the room in a context."""
+ALWAYS_POOL = 100
+"""The newest learnings of each kind that always hold and compete for the room of their layer."""
 
 
 class _SearchRequest(Protocol):
@@ -154,18 +157,18 @@ def _find_all_kinds(tx: Tx, request: UnifiedSearchRequest, query: SearchQuery, n
     kinds = request.entity_types or None
     has_user = request.user_id is not None
     tags = tuple(request.tags or ())
-    shared: dict[str, Any] = {"agent_version": request.agent_version, "name": request.playbook_name, "tags": tags}
-    source = request.source or None
+    both: dict[str, Any] = {"tags": tags, "source": request.source or None, "scope": request.scope}
+    shared = {**both, "agent_version": request.agent_version, "name": request.playbook_name}
     profiles = user_playbooks = agent_playbooks = SearchHits()
     if kinds is None or "agent_playbooks" in kinds:
         allowed = tuple(request.agent_playbook_status_filter or APPROVED)
-        where = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=allowed, source=source, **shared)
+        where = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=allowed, **shared)
         agent_playbooks = find_learnings(tx, where, query)
     if has_user and (kinds is None or "profiles" in kinds):
-        where = LearningFilter(Kind.PROFILE, user_id=request.user_id, source=source, tags=tags, alive_at=now)
+        where = LearningFilter(Kind.PROFILE, user_id=request.user_id, alive_at=now, **both)
         profiles = find_learnings(tx, where, query)
     if (has_user and kinds is None) or "user_playbooks" in (kinds or ()):
-        where = LearningFilter(Kind.USER_PLAYBOOK, user_id=request.user_id, source=source, **shared)
+        where = LearningFilter(Kind.USER_PLAYBOOK, user_id=request.user_id, **shared)
         user_playbooks = _find_not_covered(tx, where, query, agent_playbooks.rows)
     return UnifiedHits(profiles, user_playbooks, agent_playbooks)
 
@@ -174,8 +177,7 @@ def _find_not_covered(
     tx: Tx, where: LearningFilter, query: SearchQuery, agent_playbooks: Sequence[Learning]
 ) -> SearchHits:
     """User playbooks that none of these agent playbooks was made of or repeats, searched until there are enough."""
-    windows = [window for playbook in agent_playbooks for window in playbook.details.get("source_windows", [])]
-    covered = {int(window["user_playbook_id"]) for window in windows}
+    covered = _covered_by(agent_playbooks)
     texts = {playbook.text for playbook in agent_playbooks}
     limit = query.top_k + len(covered)
     while True:
@@ -190,25 +192,70 @@ def _find_not_covered(
 
 async def get_context(store: Store, embedder: QueryEmbedder, request: ContextRequest, now: int) -> ContextResponse:
     """The text to inject. Approved and current learnings only, unless the caller asks for pending ones."""
-    allowed = [PlaybookStatus.APPROVED, PlaybookStatus.PENDING] if request.include_pending else None
+    query = request.query or ""
+    allowed = (PlaybookStatus.APPROVED, PlaybookStatus.PENDING) if request.include_pending else APPROVED
     unified_request = UnifiedSearchRequest(
-        query=request.query,
+        query=query,
         user_id=request.user_id,
         agent_version=request.agent_version,
         top_k=CONTEXT_POOL,
-        agent_playbook_status_filter=allowed,
+        agent_playbook_status_filter=list(allowed),
     )
-    found, mode = await search_all_kinds(store, embedder, unified_request, now)
+    is_searched = request.include_relevant and bool(query.strip())
+    vector = await embedder.embed(query, unified_request.search_mode) if is_searched else None
+    search_query = dataclasses.replace(_search_query(unified_request, vector, embedder.calibration), top_k=CONTEXT_POOL)
+
+    def read(tx: Tx) -> tuple[list[Learning], UnifiedHits, float]:
+        always = _always_layer(tx, request, allowed, now) if request.include_always else []
+        hits = _find_all_kinds(tx, unified_request, search_query, now) if is_searched else UnifiedHits()
+        return always, hits, Config.stored(tx.configs.get()).context_always_share
+
+    always, hits, configured_share = await store.read(read)
+    share = configured_share if request.always_share is None else request.always_share
     ranked = [
         # A query without a word gives rows and no evidence for them.
         context.RankedLearning(row, hit)
-        for hits in (found.profiles, found.user_playbooks, found.agent_playbooks)
-        for row, hit in zip(hits.rows, hits.hits, strict=bool(hits.hits))
+        for found in (hits.profiles, hits.user_playbooks, hits.agent_playbooks)
+        for row, hit in zip(found.rows, found.hits, strict=bool(found.hits))
     ]
-    composed = context.compose(ranked, request.max_tokens, query=request.query, calibration=embedder.calibration)
-    return ContextResponse(
-        context=composed.text,
-        items=[ContextItem(kind=learning.kind.value, id=learning.public_id) for learning in composed.learnings],
-        tokens=composed.tokens,
-        degraded=mode == "fts" or not found.complete,
+    composed = context.compose(
+        ranked,
+        request.max_tokens,
+        query=query,
+        calibration=embedder.calibration,
+        always=always,
+        always_tokens=int(request.max_tokens * share) if is_searched else request.max_tokens,
     )
+    items = [_item(learning, "always") for learning in composed.always]
+    items += [_item(learning, "relevant") for learning in composed.relevant]
+    is_degraded = is_searched and (_mode_used(unified_request, vector) == "fts" or not hits.complete)
+    return ContextResponse(context=composed.text, items=items, tokens=composed.tokens, degraded=is_degraded)
+
+
+def _item(learning: Learning, layer: Literal["always", "relevant"]) -> ContextItem:
+    return ContextItem(kind=learning.kind.value, id=learning.public_id, layer=layer)
+
+
+def _always_layer(tx: Tx, request: ContextRequest, allowed: Sequence[PlaybookStatus], now: int) -> list[Learning]:
+    """What always holds for this user and for everybody. The agent playbook made of a user's rule replaces it."""
+    scope = Scope.ALWAYS
+    newest = Page(ALWAYS_POOL)
+    where = LearningFilter(
+        Kind.AGENT_PLAYBOOK, reviews=tuple(allowed), agent_version=request.agent_version, scope=scope
+    )
+    shared = list(tx.learnings.page(where, newest).rows)
+    if request.user_id is None:
+        return shared
+    covered = _covered_by(shared)
+    profiles = LearningFilter(Kind.PROFILE, user_id=request.user_id, scope=scope, alive_at=now)
+    playbooks = LearningFilter(
+        Kind.USER_PLAYBOOK, user_id=request.user_id, agent_version=request.agent_version, scope=scope
+    )
+    own = [row for row in tx.learnings.page(playbooks, newest).rows if row.id not in covered]
+    return [*tx.learnings.page(profiles, newest).rows, *own, *shared]
+
+
+def _covered_by(agent_playbooks: Sequence[Learning]) -> set[int]:
+    """The user playbooks that these agent playbooks were made of."""
+    windows = [window for playbook in agent_playbooks for window in playbook.details.get("source_windows", [])]
+    return {int(window["user_playbook_id"]) for window in windows}

@@ -131,10 +131,11 @@ interactions = Table(
     Column("citations", Json),
     Column("retrieved_learnings", Json),
     *texts("image_encoding"),
-    *flags("is_indexed", "is_learned"),
+    *flags("is_indexed", "is_learned", "is_unread"),
     # In the words of the query: SQLite uses such an index only where a query has the same condition.
     Index("interactions_unindexed", "id", sqlite_where=sql("is_indexed = 0")),
     Index("interactions_unlearned", "org_id", "user_id", "id", sqlite_where=sql("is_learned = 0")),
+    Index("interactions_unread", "org_id", "user_id", "id", sqlite_where=sql("is_unread = 1")),
     Index("interactions_by_time", "org_id", "created_at", "id"),
     Index("interactions_of_user", "org_id", "user_id", "created_at", "id"),
     Index("interactions_of_request", "org_id", "request_id", "id"),
@@ -155,12 +156,15 @@ learnings = Table(
     *numbers("cluster"),
     Column("details", Json),
     *numbers("created_at", "modified_at", "expires_at"),
+    *texts("scope"),
     UniqueConstraint("org_id", "kind", "key", name="learnings_once"),
     Index("learnings_by_time", "org_id", "kind", "created_at", "id"),
     # With status and expiry, so that a search need not read the rows that it leaves out.
     Index("learnings_of_user", "org_id", "kind", "user_id", "created_at", "id", "status", "expires_at"),
     Index("learnings_of_version", "org_id", "kind", "agent_version", "name", "id"),
     Index("learnings_of_request", "org_id", "request_id"),
+    # With the user before the time, so that the rows of one user are found without those of the others.
+    Index("learnings_of_scope", "org_id", "kind", "scope", "user_id", "created_at", "id"),
     Index("learnings_of_cluster", "org_id", "agent_version", "name", "cluster"),
     sqlite_autoincrement=True,
 )

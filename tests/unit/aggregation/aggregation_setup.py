@@ -29,6 +29,7 @@ from reflexio.models.paging import Page
 from reflexio.organisations import configuration
 from reflexio.ports.storage import LearningFilter, Store
 from reflexio.providers.scripted import ScriptedEmbedder
+from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.storage.sqlite import SqliteDatabase
 
 PARCEL, INVOICE = "Ask the neighbours about the parcel.", "Send every invoice as a file."
@@ -85,7 +86,8 @@ class House:
     pauses: list[float] = field(default_factory=list)
 
     async def start(self) -> AggregationWorker:
-        setup = LearnerSetup(self.writer, ScriptedEmbedder(dimensions=4096), self.clock)
+        embedder = ScriptedEmbedder(dimensions=4096)
+        setup = LearnerSetup(self.writer, embedder, self.clock, ScopeClassifier(embedder))
         self.work = DurableWork(self.memory)
 
         async def pause(seconds: float) -> None:

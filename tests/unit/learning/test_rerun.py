@@ -38,6 +38,7 @@ from reflexio.models.paging import Page
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.storage import Database, LearningFilter, Store, TurnScope, Tx
 from reflexio.providers.scripted import ScriptedEmbedder
+from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.storage.sqlite import open_sqlite
 from tests.builders import request, said
 
@@ -95,7 +96,8 @@ class House:
 
     async def start(self) -> RerunWorker:
         clock = Clock()
-        setup, stalls = LearnerSetup(self.learner, ScriptedEmbedder(dimensions=4096), clock), StallMonitor(clock)
+        embedder, stalls = ScriptedEmbedder(dimensions=4096), StallMonitor(clock)
+        setup = LearnerSetup(self.learner, embedder, clock, ScopeClassifier(embedder))
         self.work = DurableWork(self.memory)
         LearningWorker(self.database, clock, lambda _: setup, stalls).register(self.work)
         self.service = LearningService(self.work, clock, LearningScheduler(self.database, self.work, clock, stalls))

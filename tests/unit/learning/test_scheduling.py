@@ -41,6 +41,7 @@ from reflexio.models.paging import Page
 from reflexio.organisations import configuration
 from reflexio.ports.storage import LearningFilter, Store
 from reflexio.providers.scripted import ScriptedEmbedder
+from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
 from tests.builders import turns
 
@@ -96,7 +97,8 @@ class Room:
     def __init__(self, database: SqliteDatabase) -> None:
         self.database, self.clock, self.pupil = database, HandClock(), Pupil()
         self.work = DurableWork(MemoryJournal(), concurrency=4, clock=self.clock)
-        setup, stalls = LearnerSetup(self.pupil, ScriptedEmbedder(), self.clock), StallMonitor(self.clock)
+        embedder, stalls = ScriptedEmbedder(), StallMonitor(self.clock)
+        setup = LearnerSetup(self.pupil, embedder, self.clock, ScopeClassifier(embedder))
         LearningWorker(database, self.clock, lambda config: setup, stalls).register(self.work)
         self.scheduler = LearningScheduler(database, self.work, self.clock, stalls)
         self.service = LearningService(self.work, self.clock, self.scheduler)

@@ -44,8 +44,11 @@ class SearchCalls(Connection):
 
     search_async = awaitable(search)
 
-    def get_context(self, query: str, **fields: Unpack[ContextFields]) -> ContextResponse:
-        """The text to put into the next prompt, within `max_tokens`, and the ids of the learnings in it."""
+    def get_context(self, query: str | None = None, **fields: Unpack[ContextFields]) -> ContextResponse:
+        """The text to put into the next prompt, within `max_tokens`, and the learnings in it with their layers.
+
+        Without a query it has what always holds for the user.
+        """
         return self._send(routes.GET_CONTEXT, fields, query=query)
 
     def search_user_profiles(

@@ -88,11 +88,13 @@ def candidates(
     read: list[ExtractedLearning | None] = []
     for profile in answer.profiles:
         name = _configured_name(profile.type, names[Kind.PROFILE])
-        read.append(_candidate(Kind.PROFILE, name, profile, turns, time_to_live=profile.time_to_live))
+        read.append(
+            _candidate(Kind.PROFILE, name, profile, turns, time_to_live=profile.time_to_live, scope=profile.scope)
+        )
     for playbook in answer.playbooks:
         name = _configured_name(playbook.type, names[Kind.USER_PLAYBOOK])
         wording = {"trigger": playbook.trigger, "rationale": playbook.rationale, "metadata": playbook.metadata}
-        read.append(_candidate(Kind.USER_PLAYBOOK, name, playbook, turns, **wording))
+        read.append(_candidate(Kind.USER_PLAYBOOK, name, playbook, turns, scope=playbook.scope, **wording))
     for request in answer.forget:
         kind = Kind.USER_PLAYBOOK if request.kind == "playbook" else Kind.PROFILE
         read.append(_candidate(kind, next(iter(names[kind]), ""), request, turns, forget=True))

@@ -10,9 +10,18 @@ import json
 import re
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
-from reflexio.models.learning import ProfileTimeToLive
+from reflexio.models.learning import ProfileTimeToLive, Scope
 
 E = TypeVar("E", bound=BaseModel)
 
@@ -96,8 +105,17 @@ class ExtractedQuote(BaseModel):
 Quotes = Annotated[list[ExtractedQuote], _each(ExtractedQuote)]
 
 
+def _scope(value: Any) -> Scope | None:
+    name = _text(value).lower().replace(" ", "_")
+    return Scope(name) if name in list(Scope) else None
+
+
+AnsweredScope = Annotated[Scope | None, BeforeValidator(_scope), WithJsonSchema({"enum": list(Scope)})]
+"""None when the model does not say, or says something else: then the words decide."""
+
+
 class ExtractedProfile(BaseModel):
-    model_config = _needed("type", "content", "evidence")
+    model_config = _needed("type", "content", "scope", "evidence")
 
     type: Text = ""
     content: Text = ""
@@ -105,16 +123,18 @@ class ExtractedProfile(BaseModel):
         ProfileTimeToLive,
         BeforeValidator(lambda value: value if value in list(ProfileTimeToLive) else ProfileTimeToLive.INFINITY),
     ] = ProfileTimeToLive.INFINITY
+    scope: AnsweredScope = None
     evidence: Quotes = []
 
 
 class ExtractedPlaybook(BaseModel):
-    model_config = _needed("type", "trigger", "content", "rationale", "metadata", "evidence")
+    model_config = _needed("type", "trigger", "content", "rationale", "scope", "metadata", "evidence")
 
     type: Text = ""
     trigger: Text = ""
     content: Text = ""
     rationale: Text = ""
+    scope: AnsweredScope = None
     metadata: Annotated[dict[str, Any], BeforeValidator(_object)] = {}
     evidence: Quotes = []
 

@@ -70,12 +70,16 @@ class TurnFilter:
 
 @dataclass(frozen=True)
 class TurnScope:
-    """Conditions for turns in a rerun. Turns published for evaluation only never match."""
+    """Conditions for turns in a rerun. Turns published for evaluation only never match.
+
+    `only_unread` leaves the users with turns that their learner did not understand, and these turns.
+    """
 
     user_id: str | None = None
     agent_version: str | None = None
     source: str | None = None
     within: TimeRange = ALWAYS
+    only_unread: bool = False
 
 
 class Requests(Protocol):
@@ -127,6 +131,11 @@ class Interactions(Protocol):
 
     def mark_learned(self, ids: Sequence[int]) -> int:
         """Marks turns as learned; returns how many were not before."""
+
+    def mark_unread(self, ids: Sequence[int], *, is_unread: bool = True) -> None:
+        """Marks turns that the learner did not understand, or clears the mark."""
+
+    def count_unread(self, user_id: str | None = None) -> int: ...
 
     def count_unlearned(self, request_id: str) -> int: ...
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage.index import Matched, QueryVector
 from reflexio.ports.storage.interactions import ALWAYS, TimeRange
@@ -57,6 +57,7 @@ class LearningFilter:
     or_in_review: bool = False
     clusters: tuple[int, ...] | None = None
     reviews: tuple[PlaybookStatus, ...] | None = None
+    scope: Scope | None = None
     within: TimeRange = ALWAYS
     tags: tuple[str, ...] = ()
     contains: str | None = None
@@ -68,7 +69,7 @@ class LearningFilter:
     def is_narrow(self) -> bool:
         """Whether only few of the index's rows may pass."""
         asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
-        window = (self.within.start, self.within.end, self.time_to_live, self.clusters)
+        window = (self.within.start, self.within.end, self.time_to_live, self.clusters, self.scope)
         standing = self.statuses != (Status.CURRENT,)
         return any(each is not None for each in (*asked, *window)) or bool(self.tags) or standing
 

@@ -1,5 +1,6 @@
 """Profiles, user playbooks and agent playbooks: add, list, change, delete, record outcomes, show provenance."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -21,6 +22,8 @@ from reflexio.models.playbook import (
     GetAgentPlaybooksResponse,
     GetUserPlaybooksRequest,
     GetUserPlaybooksResponse,
+    NewAgentPlaybook,
+    NewUserPlaybook,
     RecordOutcomeRequest,
     UpdateAgentPlaybookRequest,
     UpdatePlaybookStatusRequest,
@@ -34,6 +37,7 @@ from reflexio.models.profile import (
     DeleteUserProfileRequest,
     GetProfilesResponse,
     GetUserProfilesRequest,
+    NewUserProfile,
     ProfileStatisticsResponse,
     UpdateResponse,
     UpdateUserProfileRequest,
@@ -56,25 +60,24 @@ def _now(request: Request) -> int:
 @router.direct("POST", "/add_user_profile")
 async def add_user_profile(request: Request, body: AddUserProfileRequest) -> AddResponse:
     """Stores profiles, all or none. A `profile_id` that exists already is a 409."""
-    return await manual_edits.add(
-        get_store(request), [profile.learning(_now(request)) for profile in body.user_profiles]
-    )
+    return await _add(request, body.user_profiles)
 
 
 @router.direct("POST", "/add_user_playbook")
 async def add_user_playbook(request: Request, body: AddUserPlaybookRequest) -> AddResponse:
     """Stores user playbooks, all or none."""
-    return await manual_edits.add(
-        get_store(request), [playbook.learning(_now(request)) for playbook in body.user_playbooks]
-    )
+    return await _add(request, body.user_playbooks)
 
 
 @router.direct("POST", "/add_agent_playbook")
 async def add_agent_playbook(request: Request, body: AddAgentPlaybookRequest) -> AddResponse:
     """Stores agent playbooks, all or none. They are pending unless `playbook_status` says otherwise."""
-    return await manual_edits.add(
-        get_store(request), [playbook.learning(_now(request)) for playbook in body.agent_playbooks]
-    )
+    return await _add(request, body.agent_playbooks)
+
+
+async def _add(request: Request, entries: Sequence[NewUserProfile | NewUserPlaybook | NewAgentPlaybook]) -> AddResponse:
+    new, scopes = [entry.learning(_now(request)) for entry in entries], [entry.scope for entry in entries]
+    return await manual_edits.add(get_store(request), get_reflexio(request).scopes, new, scopes)
 
 
 @router.direct("POST", "/get_profiles")
@@ -157,6 +160,7 @@ async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest
         "content": body.content,
         "trigger": body.trigger,
         "rationale": body.rationale,
+        "scope": body.scope,
     }
     return await manual_edits.update(get_store(request), get_reflexio(request).clock, where, changes)
 

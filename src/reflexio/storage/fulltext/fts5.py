@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from reflexio.storage.compiled import driver_connection
-from reflexio.storage.fulltext.terms import ROW_END, Scope, ScopeSize, TermCounts, token
+from reflexio.storage.fulltext.terms import ROW_END, ScopeSize, TermCounts, TermScope, token
 
 Ids = NDArray[np.int64]
 
@@ -95,27 +95,27 @@ class TermTables:
         row = self._read("SELECT row_count, word_count FROM {words}_size WHERE scope = ?", (scope,)).fetchone()
         return ScopeSize(*row) if row else ScopeSize(0, 0)
 
-    def of_scope(self, scope: Scope, terms: Sequence[str]) -> tuple[Ids, TermCounts]:
+    def of_scope(self, scope: TermScope, terms: Sequence[str]) -> tuple[Ids, TermCounts]:
         """All rows of a scope and how often the terms occur in each."""
         return self._counts(_OF_EVERYONE if scope.user is None else _OF_USER, (scope.narrowest,), terms)
 
-    def among(self, ids: Ids, scope: Scope, terms: Sequence[str]) -> tuple[Ids, TermCounts]:
+    def among(self, ids: Ids, scope: TermScope, terms: Sequence[str]) -> tuple[Ids, TermCounts]:
         """The same for those of some rows that are in a scope."""
         return self._counts(_AMONG, (dumps(ids.tolist()), scope.narrowest), terms)
 
-    def all_with(self, term: str, scope: Scope) -> Ids:
+    def all_with(self, term: str, scope: TermScope) -> Ids:
         """All rows with a term, in half the time that a list with a limit takes."""
         return self._ids(_ALL_WITH, term, scope)
 
-    def oldest_with(self, term: str, scope: Scope, limit: int) -> Ids:
+    def oldest_with(self, term: str, scope: TermScope, limit: int) -> Ids:
         """Rows with a term, oldest first."""
         return self._ids(_OLDEST_WITH, term, scope, limit)
 
-    def newest_with(self, term: str, scope: Scope, limit: int) -> Ids:
+    def newest_with(self, term: str, scope: TermScope, limit: int) -> Ids:
         """Rows with a term, newest first."""
         return self._ids(_NEWEST_WITH, term, scope, limit)
 
-    def span(self, scope: Scope) -> tuple[int, int]:
+    def span(self, scope: TermScope) -> tuple[int, int]:
         """The smallest and the largest id of a scope that has rows."""
         ((first, last),) = self._read(_SPAN if scope.user is None else _SPAN_OF_USER, (scope.narrowest,) * 2)
         return int(first), int(last)
@@ -125,7 +125,7 @@ class TermTables:
         ((ids, tokens),) = self._read(statement, values)
         return _parse_ids(ids), TermCounts.of(tokens or "", terms)
 
-    def _ids(self, statement: str, term: str, scope: Scope, *limit: int) -> Ids:
+    def _ids(self, statement: str, term: str, scope: TermScope, *limit: int) -> Ids:
         match = f"tokens : {_prefix(scope.everyone)}{token(term)}"
         ((ids,),) = self._read(statement, (f"user : {scope.user} AND {match}" if scope.user else match, *limit))
         return _parse_ids(ids)

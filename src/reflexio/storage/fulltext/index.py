@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from reflexio.ports.storage import Matched
 from reflexio.storage.fulltext.fts5 import Ids, TermEntry, TermTables
-from reflexio.storage.fulltext.terms import FUNCTION_WORDS, Scope, ScopeSize, TermCounts, query_terms, terms, tokens
+from reflexio.storage.fulltext.terms import FUNCTION_WORDS, ScopeSize, TermCounts, TermScope, query_terms, terms, tokens
 
 Scores = NDArray[np.float64]
 AllowedRows = Callable[[list[int]], Collection[int]]
@@ -44,7 +44,7 @@ class FulltextRow:
     """A row to be found by the words of its text."""
 
     id: int
-    scope: Scope
+    scope: TermScope
     text: str
 
 
@@ -75,14 +75,14 @@ class FulltextIndex:
         if entries := tables.entries(ids):
             tables.delete(entries)
 
-    def count(self, tx: Connection, scope: Scope) -> int:
+    def count(self, tx: Connection, scope: TermScope) -> int:
         """How many rows of a scope are indexed."""
         return TermTables(tx, self.entity).size(scope.narrowest).rows
 
     def match(
         self,
         tx: Connection,
-        scope: Scope,
+        scope: TermScope,
         query: str,
         limit: int,
         passing: AllowedRows = frozenset,
@@ -170,7 +170,7 @@ def _score_all(ids: Ids, counts: TermCounts, query: list[str], top: TopRows) -> 
     return float(scores.std()) if len(scores) else 0.0
 
 
-def _score_candidates(tables: TermTables, scope: Scope, query: list[str], size: ScopeSize, top: TopRows) -> float:
+def _score_candidates(tables: TermTables, scope: TermScope, query: list[str], size: ScopeSize, top: TopRows) -> float:
     """Scores the candidates among many rows. Returns an estimate of the standard deviation of all rows' scores: that of
     terms which fall into rows by chance."""
     query = sorted(query, key=lambda term: (term in FUNCTION_WORDS, -len(term)))[:LOOKED_UP_TERMS]
@@ -187,7 +187,7 @@ def _score_candidates(tables: TermTables, scope: Scope, query: list[str], size: 
     return float(np.sqrt((weights**2 * share * (1 - share)).sum()))
 
 
-def _estimate_rows_with(tables: TermTables, term: str, scope: Scope, first: int, last: int, rows: int) -> float:
+def _estimate_rows_with(tables: TermTables, term: str, scope: TermScope, first: int, last: int, rows: int) -> float:
     """About how many rows have a term: as dense as at that end of the scope where it is rarer.
 
     Both ends, because a term may be common among the rows of one import and nowhere else.
@@ -203,7 +203,7 @@ def _estimate_rows_with(tables: TermTables, term: str, scope: Scope, first: int,
 def _add_candidates(
     table: "ScoreTable",
     tables: TermTables,
-    scope: Scope,
+    scope: TermScope,
     query: list[str],
     rows_with: Scores,
     weights: Scores,

@@ -55,7 +55,7 @@ FUNCTION_WORDS = frozenset(stem(word) for word in _FUNCTION_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TermScope:
     """Whose rows are searched: those of everyone in an organisation, or those of one user.
 
     Digests, so that no id can be mistaken for another one or for a part of the query language.
@@ -65,7 +65,7 @@ class Scope:
     user: str | None = None
 
     @classmethod
-    def of(cls, org: str, kind: str, user: str | None = None) -> "Scope":
+    def of(cls, org: str, kind: str, user: str | None = None) -> "TermScope":
         return cls(_digest(org, kind), None if user is None else _digest(org, kind, user))
 
     @property

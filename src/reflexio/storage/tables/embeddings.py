@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, fu
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.storage import Unembedded
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
-from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import attributes, in_batches
 from reflexio.storage.schema import interactions, learnings, unembedded, vectors
 
@@ -62,7 +62,7 @@ class SqlVectors:
         rows = self._connection.execute(query.where(~column.is_indexed).order_by(column.id).limit(limit)).all()
         turns = [row for row in rows if row.content.strip()]
         if turns:
-            texts = [FulltextRow(row.id, Scope.of(row.org_id, TURN, row.user_id), _turn_text(row)) for row in turns]
+            texts = [FulltextRow(row.id, TermScope.of(row.org_id, TURN, row.user_id), _turn_text(row)) for row in turns]
             TURN_INDEX.put(self._connection, texts)
             queued = [{"org_id": row.org_id, "kind": TURN, "row_id": row.id, "lane": TURN_LANE} for row in turns]
             self._connection.execute(insert(unembedded), queued)

@@ -19,7 +19,7 @@ from reflexio.storage.schema import learnings
 
 column = learnings.c
 IN_REVIEW = and_(column.status == Status.CURRENT.value, column.review == PlaybookStatus.PENDING.value)
-EQUAL = ("kind", "user_id", "agent_version", "name", "source", "request_id")
+EQUAL = ("kind", "user_id", "agent_version", "name", "source", "request_id", "scope")
 LISTS = ("ids", "keys", "clusters", "statuses", "or_in_review", "reviews")
 OTHERS = "others_"
 """The prefix of the conditions of `of_users_with`."""
@@ -32,6 +32,7 @@ def filter_values(where: LearningFilter, org_id: str, *, by_id: bool = False) ->
         "owner" if by_id else "org": org_id,
         **attributes(where, EQUAL),
         "kind": where.kind.value,
+        "scope": where.scope and where.scope.value,
         "start": where.within.start,
         "end": where.within.end,
         "ids": _list(where.ids),

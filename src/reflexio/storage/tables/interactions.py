@@ -36,7 +36,7 @@ from reflexio.ports.storage import (
     Waiting,
 )
 from reflexio.storage.compiled import CompiledStatement
-from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import (
     OrganisationRows,
     attributes,
@@ -225,6 +225,7 @@ class SqlInteractions(OrganisationRows):
             ~requests.c.evaluation_only,
             SAME_REQUEST,
             *equal(requests, where, ("agent_version", "source")),
+            *([interactions.c.is_unread] if where.only_unread else []),
         ]
 
     def users(self, where: TurnScope) -> list[str]:
@@ -245,6 +246,15 @@ class SqlInteractions(OrganisationRows):
     def mark_learned(self, ids: Sequence[int]) -> int:
         own = owned_by(interactions.c.org_id, self._org), interactions.c.id.in_(ids) & ~interactions.c.is_learned
         return self._change(update(interactions).where(*own).values(is_learned=True))
+
+    def mark_unread(self, ids: Sequence[int], *, is_unread: bool = True) -> None:
+        own = owned_by(interactions.c.org_id, self._org)
+        for batch in in_batches(ids):
+            change = update(interactions).where(own, interactions.c.id.in_(batch))
+            self._change(change.values(is_unread=is_unread))
+
+    def count_unread(self, user_id: str | None = None) -> int:
+        return self._count(interactions, *self._of_user(user_id), interactions.c.is_unread)
 
     def count_unlearned(self, request_id: str) -> int:
         where = *self._of_user(None), interactions.c.request_id == request_id, ~interactions.c.is_learned
@@ -273,14 +283,14 @@ class SqlInteractions(OrganisationRows):
         return {row.id for row in self._by_ids([interactions.c.id], candidates, *_turn_filter(where))}
 
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched:
-        scope = Scope.of(self._org, TURN, where.user_id)
+        scope = TermScope.of(self._org, TURN, where.user_id)
         return TURN_INDEX.match(
             self._connection, scope, query, limit, lambda ids: self._passing(where, ids), lambda: where.ids
         )
 
     def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched:
         vectors = self._vectors.of(self._org, TURN, query.model)
-        stored = TURN_INDEX.count(self._connection, Scope.of(self._org, TURN, where.user_id))
+        stored = TURN_INDEX.count(self._connection, TermScope.of(self._org, TURN, where.user_id))
         return vectors.nearest(
             query.numbers,
             limit,

@@ -8,12 +8,12 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete,
 from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
-from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import LearnedWindow, LearningCounts, LearningFilter, LineageEvent, Matched, QueryVector
 from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
-from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by
 from reflexio.storage.schema import learnings, lineage, windows
 from reflexio.storage.tables.embeddings import forget_vectors, is_unembedded, queue_learnings
@@ -24,7 +24,7 @@ FULLTEXT = FulltextIndex("learning")
 LISTED_AT_MOST = 5_000
 """The largest number of rows that pass a filter that is read as a list of ids."""
 COLUMNS = list(learnings.c)
-CONVERTED = ("kind", "id", "key", "tags", "status", "review")
+CONVERTED = ("kind", "id", "key", "tags", "status", "review", "scope")
 NAMES = [str(column.name) for column in COLUMNS]
 COPIED = [name for name in Learning.__dataclass_fields__ if name not in CONVERTED]
 LINEAGE_FIELDS = ("learning_id", "op", "actor", "reason", "from_status", "to_status")
@@ -44,6 +44,7 @@ def _row(org_id: str, learning: Learning) -> dict[str, Any]:
         "key": learning.key or None,
         "tags": "|".join(("", *learning.tags, "")) if learning.tags else "",
         "status": learning.status.value,
+        "scope": learning.scope.value,
         "review": learning.review.value if learning.kind is Kind.AGENT_PLAYBOOK else "",
         **attributes(learning, COPIED),
     }
@@ -58,6 +59,7 @@ def _read_learning(row: Sequence[Any]) -> Learning:
         key=stored["key"] or "",
         tags=tuple(tags.strip("|").split("|")) if tags else (),
         status=Status(stored["status"]),
+        scope=Scope(stored["scope"]),
         review=PlaybookStatus(review) if review else PlaybookStatus.PENDING,
         **{name: stored[name] for name in COPIED},
     )
@@ -100,7 +102,7 @@ class SqlLearnings(OrganisationRows):
 
     def _index(self, ids: Sequence[int], rows: Sequence[Learning]) -> None:
         texts = [
-            FulltextRow(row_id, Scope.of(self._org, learning.kind, learning.user_id), learning.text)
+            FulltextRow(row_id, TermScope.of(self._org, learning.kind, learning.user_id), learning.text)
             for row_id, learning in zip(ids, rows, strict=True)
         ]
         FULLTEXT.put(self._connection, texts)
@@ -150,7 +152,7 @@ class SqlLearnings(OrganisationRows):
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         return FULLTEXT.match(
             self._connection,
-            Scope.of(self._org, where.kind, where.user_id),
+            TermScope.of(self._org, where.kind, where.user_id),
             query,
             limit,
             lambda ids: self._passing(where, ids),
@@ -186,7 +188,7 @@ class SqlLearnings(OrganisationRows):
 
     def _indexed(self, where: LearningFilter) -> int:
         """How many rows the search can find, before filtering."""
-        return FULLTEXT.count(self._connection, Scope.of(self._org, where.kind, where.user_id))
+        return FULLTEXT.count(self._connection, TermScope.of(self._org, where.kind, where.user_id))
 
     def _all_pass(self, where: LearningFilter) -> bool:
         """Whether every row of a user passes. Counting is cheaper than listing, and usually enough."""

@@ -7,13 +7,13 @@ from sqlalchemy import Connection, create_engine
 from reflexio.storage.fulltext import index as module
 from reflexio.storage.fulltext.fts5 import Ids, TermTables
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
-from reflexio.storage.fulltext.terms import Scope
+from reflexio.storage.fulltext.terms import TermScope
 
 INDEX = FulltextIndex("playbook")
-ADA = Scope.of("acme", "playbook", "ada")
-BOB = Scope.of("acme", "playbook", "bob")
-ACME = Scope.of("acme", "playbook")
-OTHER = Scope.of("other", "playbook", "ada")
+ADA = TermScope.of("acme", "playbook", "ada")
+BOB = TermScope.of("acme", "playbook", "bob")
+ACME = TermScope.of("acme", "playbook")
+OTHER = TermScope.of("other", "playbook", "ada")
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def tx() -> Iterator[Connection]:
     engine.dispose()
 
 
-def put(tx: Connection, *texts: str, scope: Scope = ADA, first: int = 1) -> None:
+def put(tx: Connection, *texts: str, scope: TermScope = ADA, first: int = 1) -> None:
     INDEX.put(tx, [FulltextRow(row, scope, text) for row, text in enumerate(texts, first)])
 
 
-def found(tx: Connection, query: str, scope: Scope = ADA, limit: int = 10) -> list[int]:
+def found(tx: Connection, query: str, scope: TermScope = ADA, limit: int = 10) -> list[int]:
     return list(INDEX.match(tx, scope, query, limit).ids)
 
 
@@ -203,7 +203,7 @@ def test_common_words_are_not_followed_when_enough_rows_hold_more(
     followed: list[str] = []
     all_with = TermTables.all_with
 
-    def record(tables: TermTables, term: str, scope: Scope) -> Ids:
+    def record(tables: TermTables, term: str, scope: TermScope) -> Ids:
         followed.append(term)
         return all_with(tables, term, scope)
 

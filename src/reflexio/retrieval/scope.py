@@ -1,0 +1,69 @@
+"""Whether a learning belongs into every prompt, or into those it bears on: decided when it is stored.
+
+The words decide where they can. What they leave open is compared by its vector with prototypes of both scopes; when
+the embedder does not answer, it belongs where it is relevant.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from reflexio.errors import ProviderError
+from reflexio.language.standing import fact_holds_always, instruction_holds_always, prototypes
+from reflexio.models.extraction import ExtractedLearning
+from reflexio.models.learning import Kind, Learning, Scope
+from reflexio.ports.embedding import Embedder
+
+log = logging.getLogger("reflexio.scope")
+
+NEAREST = 3
+"""Prototypes of each scope that are compared: a single one may share a subject by chance."""
+
+
+def scope_by_words(learning: Learning | ExtractedLearning) -> Scope | None:
+    """None where the words do not decide."""
+    if learning.kind is Kind.PROFILE:
+        always = fact_holds_always(learning.content)
+    else:
+        always = instruction_holds_always(learning.trigger, learning.content)
+    return None if always is None else Scope.ALWAYS if always else Scope.WHEN_RELEVANT
+
+
+class ScopeClassifier:
+    """Decides scopes. The vectors of the prototypes are computed once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._prototypes: Any = None
+
+    async def complete(self, candidates: Sequence[ExtractedLearning]) -> list[ExtractedLearning]:
+        """The candidates, with a scope for each that the learner left undecided."""
+        undecided = [candidate for candidate in candidates if candidate.scope is None]
+        scopes = iter(await self.decide(undecided))
+        return [candidate if candidate.scope else replace(candidate, scope=next(scopes)) for candidate in candidates]
+
+    async def decide(self, learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
+        by_words = [scope_by_words(learning) for learning in learnings]
+        unsure = [learning.text for learning, scope in zip(learnings, by_words, strict=True) if scope is None]
+        by_meaning = iter(await self._by_meaning(unsure) if unsure else ())
+        return [scope or next(by_meaning) for scope in by_words]
+
+    async def _by_meaning(self, texts: Sequence[str]) -> list[Scope]:
+        always, relevant = prototypes()
+        try:
+            if self._prototypes is None:
+                self._prototypes = await self._embedder.embed([*always, *relevant])
+            vectors = await self._embedder.embed(texts)
+        except ProviderError as error:
+            log.warning("%d scope(s) decided by words alone: %s", len(texts), error)
+            return [Scope.WHEN_RELEVANT] * len(texts)
+        cosines = vectors @ self._prototypes.T
+        is_always = _nearest(cosines[:, : len(always)]) > _nearest(cosines[:, len(always) :])
+        return [Scope.ALWAYS if holds else Scope.WHEN_RELEVANT for holds in is_always.tolist()]
+
+
+def _nearest(cosines: Any) -> Any:
+    """The mean of the greatest cosines of each row."""
+    cosines.sort(axis=1)
+    return cosines[:, -NEAREST:].mean(axis=1)

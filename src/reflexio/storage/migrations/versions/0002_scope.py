@@ -1,0 +1,44 @@
+"""The scope of learnings, and the mark of turns that the learner did not understand."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from reflexio.language.standing import fact_holds_always, instruction_holds_always
+
+revision = "0002"
+down_revision = "0001"
+BATCH = 1_000
+
+
+def upgrade() -> None:
+    op.add_column("learnings", sa.Column("scope", sa.Text(), server_default="", nullable=False))
+    op.create_index(
+        "learnings_of_scope", "learnings", ["org_id", "kind", "scope", "user_id", "created_at", "id"], unique=False
+    )
+    op.add_column("interactions", sa.Column("is_unread", sa.Boolean(), server_default=sa.false(), nullable=False))
+    op.create_index(
+        "interactions_unread", "interactions", ["org_id", "user_id", "id"], sqlite_where=sa.text("is_unread = 1")
+    )
+    _decide_scopes(op.get_bind())
+
+
+def _decide_scopes(connection: sa.Connection) -> None:
+    """Stored learnings get a scope by their words. The earlier trigger of standing orders is removed: they have none.
+
+    The trigger stays in the stored vector of such a row, which does no harm: it is not searched for.
+    """
+    learnings = sa.table("learnings", *map(sa.column, ("id", "kind", "trigger", "content", "scope")))
+    last = 0
+    query = sa.select(learnings.c.id, learnings.c.kind, learnings.c.trigger, learnings.c.content)
+    change = sa.update(learnings).where(learnings.c.id == sa.bindparam("row")).values(scope=sa.bindparam("to"))
+    while rows := connection.execute(query.where(learnings.c.id > last).order_by(learnings.c.id).limit(BATCH)).all():
+        values = [{"row": row.id, "to": _scope(row.kind, row.trigger, row.content)} for row in rows]
+        connection.execute(change, values)
+        last = rows[-1].id
+
+
+def _scope(kind: str, trigger: str, content: str) -> str:
+    if kind == "profile":
+        return "always" if fact_holds_always(content) else "when_relevant"
+    always = instruction_holds_always(trigger, content)
+    return "always" if always else "when_relevant"
