@@ -80,6 +80,7 @@ from reflexio.models.profile import (
     AddUserProfileRequest,
     DeleteProfilesByIdsRequest,
     DeleteUserProfileRequest,
+    GetAllProfilesRequest,
     GetProfilesResponse,
     GetUserProfilesRequest,
     UpdateResponse,
@@ -201,7 +202,9 @@ GENERATE_PROFILES = _change(
 )
 ADD_PROFILES = _change("/api/add_user_profile", AddUserProfileRequest, AddResponse, PROFILES)
 GET_PROFILES = _read("/api/get_profiles", GetUserProfilesRequest, GetProfilesResponse, cached_as=PROFILES)
-GET_ALL_PROFILES = _get("/api/get_all_profiles", GetProfilesResponse, fails_open=True)
+GET_ALL_PROFILES = ClientRoute(
+    "GET", "/api/get_all_profiles", GetProfilesResponse, GetAllProfilesRequest, fails_open=True
+)
 UPDATE_PROFILE = _update("/api/update_user_profile", UpdateUserProfileRequest, PROFILES)
 DELETE_PROFILE = _delete("/api/delete_profile", DeleteUserProfileRequest, DeleteResponse, PROFILES)
 DELETE_PROFILES = _delete("/api/delete_profiles_by_ids", DeleteProfilesByIdsRequest, BulkDeleteResponse, PROFILES)
