@@ -140,6 +140,7 @@ class GetReviewQueueFields(TypedDict, total=False):
     agent_playbook_id: int | None
     playbook_name: str | None
     agent_version: str | None
+    scope: Scope | str | None
     cursor: str | None
 
 

@@ -140,7 +140,7 @@ class InteractionCalls(Connection):
     def clear_user_data(self, user_id: str, *, withdraw_unsupported: bool = False) -> ClearUserDataResponse:
         """Deletes everything that belongs to one user and returns how much of each kind that was.
 
-        Agent playbooks stay, without the user's windows. With `withdraw_unsupported` only those stay that enough other
-        users support.
+        Agent playbooks stay, without the user's windows; pending ones only if `min_distinct_users` others support them.
+        With `withdraw_unsupported` only those stay that enough other users support.
         """
         return self._send(routes.CLEAR_USER_DATA, user_id=user_id, withdraw_unsupported=withdraw_unsupported)
