@@ -10,6 +10,10 @@ from pydantic import BaseModel
 
 from reflexio.client.cache import AGENT_PLAYBOOKS, LEARNINGS, PROFILES
 from reflexio.models.config import Config, SetConfigResponse, StorageStatsResponse, WhoamiResponse
+from reflexio.models.evaluation import (
+    GetAgentSuccessEvaluationResultsRequest,
+    GetAgentSuccessEvaluationResultsResponse,
+)
 from reflexio.models.interaction import (
     BulkDeleteResponse,
     ClearUserDataRequest,
@@ -289,6 +293,13 @@ WHOAMI = _get("/api/whoami", WhoamiResponse)
 STORAGE_STATS = _get("/api/storage_stats", StorageStatsResponse)
 GET_USAGE = _get("/api/usage", UsageResponse)
 GET_STALL_STATE = _get("/stall_state", StallStateResponse)
+
+# Evaluation
+GET_EVALUATIONS = _read(
+    "/api/get_agent_success_evaluation_results",
+    GetAgentSuccessEvaluationResultsRequest,
+    GetAgentSuccessEvaluationResultsResponse,
+)
 
 # Operations and optimisation
 GET_OPERATION_STATUS = _get("/api/get_operation_status", GetOperationStatusResponse)
