@@ -1,10 +1,10 @@
 """Profiles on the wire: facts about one user, each with a time to live."""
 
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Scope, Status, WireScope, WireStatus
 from reflexio.models.paging import PageRequest
@@ -20,6 +20,7 @@ from reflexio.models.wire import (
     ResponseModel,
     Source,
     SuccessResponse,
+    Trimmed,
     UserRequest,
 )
 
@@ -154,6 +155,25 @@ class GetUserProfilesRequest(LearningSelection, UserRequest):
     top_k: Annotated[int, Field(gt=0)] | None = 30
     source: Source | None = None
     profile_time_to_live: ProfileTimeToLive | None = None
+
+
+class GetAllProfilesRequest(PageRequest):
+    """Selects profiles of one user or of all. All conditions apply."""
+
+    # Built at once: FastAPI reads the fields as query parameters when it declares the route.
+    model_config = ConfigDict(defer_build=False)
+
+    limit: Annotated[int, Field(gt=0)] = 100
+    user_id: Trimmed | None = None
+    profile_id: str | None = None
+    query: Needle | None = None
+    source: Source | None = None
+    profile_time_to_live: ProfileTimeToLive | None = None
+    status_filter: WireStatus | None = None
+    tags: list[str] | None = None
+    scope: WireScope | None = None
+    date_field: Literal["last_modified_timestamp", "expiration_timestamp"] = "last_modified_timestamp"
+    include_tombstones: bool = False
 
 
 class GetProfilesResponse(PageResponse):
