@@ -37,6 +37,11 @@ class CachedEmbedder:
         self._cache: OrderedDict[bytes, Vectors] = OrderedDict()
         self._pending: dict[bytes, tuple[float, asyncio.Task[Vectors]]] = {}
 
+    @property
+    def runtime(self) -> str:
+        """What computes the vectors of an embedder that may choose; empty for others."""
+        return str(getattr(self._embedder, "runtime", ""))
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         if len(texts) != 1:
             return await self._embed_several(texts)
