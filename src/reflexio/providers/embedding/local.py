@@ -76,6 +76,11 @@ class LocalEmbedder:
         """What computes the vectors: "onnxruntime" or "numpy". Loads nothing."""
         return runtime_in_use()
 
+    def forget(self) -> None:
+        """Drops the words that the tokeniser has cached."""
+        if _tokeniser.cache_info().currsize:
+            _tokeniser().forget()
+
     async def aclose(self) -> None:
         self._pool.close()
 
