@@ -195,11 +195,12 @@ class AddUserProfileRequest(RequestModel):
 
 
 class AddResponse(SuccessResponse):
-    """The number of added rows, and their ids."""
+    """The number of added rows, their ids, and how many wait for their vector."""
 
     message: str | None = None
     added_count: int = 0
     ids: list[str] = []
+    unembedded_count: int = 0
 
 
 class UpdateUserProfileRequest(UserRequest):

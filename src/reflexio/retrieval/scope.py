@@ -4,8 +4,10 @@ The words decide where they can. What they leave open is compared by its vector 
 the embedder does not answer, it belongs where it is relevant.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,7 @@ from reflexio.language.standing import fact_holds_always, instruction_holds_alwa
 from reflexio.models.extraction import ExtractedLearning
 from reflexio.models.learning import Kind, Learning, Scope
 from reflexio.ports.embedding import Embedder
+from reflexio.retrieval.immediate import WAIT_SECONDS
 
 log = logging.getLogger("reflexio.scope")
 
@@ -33,6 +36,11 @@ def scope_by_words(learning: Learning | ExtractedLearning) -> Scope | None:
     return None if always is None else Scope.ALWAYS if always else Scope.WHEN_RELEVANT
 
 
+def scope_without_vector(learning: Learning | ExtractedLearning) -> Scope:
+    """By words alone, where nobody can wait for a vector."""
+    return scope_by_words(learning) or Scope.WHEN_RELEVANT
+
+
 class ScopeClassifier:
     """Decides scopes. The vectors of the prototypes are computed once."""
 
@@ -45,6 +53,13 @@ class ScopeClassifier:
         undecided = [candidate for candidate in candidates if candidate.scope is None]
         scopes = iter(await self.decide(undecided))
         return [candidate if candidate.scope else replace(candidate, scope=next(scopes)) for candidate in candidates]
+
+    async def decide_in_time(self, learnings: Sequence[Learning]) -> list[Scope]:
+        """The same for callers who wait: by words alone when the embedder does not answer soon."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                return await self.decide(learnings)
+        return [scope_without_vector(learning) for learning in learnings]
 
     async def decide(self, learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
         by_words = [scope_by_words(learning) for learning in learnings]
