@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from reflexio.agents.attempt import value
 from reflexio.agents.budget import NO_USAGE, Usage, price
+from reflexio.errors import InvalidRequest
 from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.models.extraction import Spend
 from reflexio.ports.chat import A, Chat, Messages, Reply, estimate
@@ -222,7 +223,13 @@ def resolve_model(model: str | Any) -> Any:
 @cache
 def prompt(name: str) -> str:
     """The text of a prompt in `prompts/`, without its header."""
-    text = (Path(__file__).parent / "prompts" / f"{name}.md").read_text("utf-8")
+    path = Path(__file__).parent / "prompts" / f"{name}.md"
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InvalidRequest(
+            f"The prompt {str(path)!r}, a part of this package, cannot be read: {error.strerror}. Install it again."
+        ) from error
     return text.removeprefix("---\n").partition("\n---\n")[2].strip()
 
 

@@ -108,7 +108,7 @@ def test_the_names_of_the_page_are_imported_from_the_package() -> None:
 # The prompts
 
 
-def test_the_evaluator_is_asked_for_a_calibrated_score_on_its_first_line() -> None:
+def test_the_evaluator_is_asked_for_reasons_and_then_for_a_calibrated_score() -> None:
     for words in (
         "0.0",
         "1.0",
@@ -116,7 +116,8 @@ def test_the_evaluator_is_asked_for_a_calibrated_score_on_its_first_line() -> No
         "0.4 to 0.6",
         "0.0 to 0.3",
         "score: <number between 0 and 1>",
-        "first line",
+        "First say briefly",
+        "last line",
     ):
         assert words in DEFAULT_EVALUATOR_PROMPT
 
