@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from reflexio.agents.attempt import value
 from reflexio.agents.budget import NO_USAGE, Usage, price
+from reflexio.agents.calls import shown
 from reflexio.errors import InvalidRequest
 from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.models.extraction import Spend
@@ -215,6 +216,12 @@ def _open(address: ModelAddress) -> "PydanticAIModel":
 def resolve_model(model: str | Any) -> Any:
     """The model with this name, or the given model."""
     return NamedModel(model) if isinstance(model, str) else model
+
+
+def check_model(name: str, model: Any) -> None:
+    """Raises a TypeError unless this is a model that conversations can be had with."""
+    if isinstance(model, type) or not (hasattr(model, "name") and callable(getattr(model, "complete", None))):
+        raise TypeError(f'{name}={shown(model)}: give a name like "openai:gpt-5-mini", or a Model with `complete`.')
 
 
 # One question to one model
