@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from reflexio.models.learning import Kind, Learning
+from reflexio.models.wording import without_hidden
 from reflexio.retrieval.calibration import UNCALIBRATED, Calibration
 from reflexio.retrieval.fusion import Hit
 
@@ -120,7 +121,8 @@ def line(learning: Learning) -> str:
 
 
 def _escape(text: str) -> str:
-    one_line = " ".join(text.split())
+    # What is stored is clean; rows of earlier versions may not be.
+    one_line = " ".join(without_hidden(text).split())
     return one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
