@@ -127,7 +127,7 @@ async def _store(reflexio: Reflexio, case: Case) -> dict[str, str]:
     for key, learning in case.learnings.items():
         public = f"{case.name}-{key}" if learning.kind is Kind.PROFILE else ""
         shown = replace(learning, key=public, scope=Scope.WHEN_RELEVANT, review=PlaybookStatus.APPROVED, created_at=1)
-        ids[key] = (await add(store, reflexio.scopes, [shown], [None])).ids[0]
+        ids[key] = (await add(store, reflexio.scopes, reflexio.immediate_embedder, [shown], [None])).ids[0]
     return ids
 
 
