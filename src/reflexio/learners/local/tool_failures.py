@@ -69,13 +69,18 @@ def _recovery(
         "The call failed, and worked when this was changed.",
         (
             *quotes(request),
-            # Cut at a line, so that the quote stands in the tool's data as it is.
-            Quote(failed_in.id, problem[:LONGEST_VALUE]),
+            # Cut at a line and between words, so that the quote stands in the tool's data as it is.
+            Quote(failed_in.id, _cut_between_words(problem)),
             *(Quote(turns[place].id, value) for value in values),
         ),
         signal="tool",
         tool=worked.name,
     )
+
+
+def _cut_between_words(text: str) -> str:
+    head = text[:LONGEST_VALUE]
+    return head if len(text) <= LONGEST_VALUE else head.rpartition(" ")[0] or head
 
 
 def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:

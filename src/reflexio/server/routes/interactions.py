@@ -153,10 +153,13 @@ async def clear_user_data(request: Request, body: ClearUserDataRequest) -> Clear
     Agent playbooks stay, without the user's windows. Pending ones that fewer than `min_distinct_users` users still
     support are archived; with `withdraw_unsupported`, also all that fewer than `min_cluster_size` support.
     """
-    return await erase.delete_user(
+    reflexio = get_reflexio(request)
+    response = await erase.delete_user(
         get_store(request),
-        get_reflexio(request).clock,
+        reflexio.clock,
         body.user_id,
-        get_reflexio(request).withdraw_user,
+        reflexio.withdraw_user,
         withdraw_unsupported=body.withdraw_unsupported,
     )
+    reflexio.forget_texts()
+    return response

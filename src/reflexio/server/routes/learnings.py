@@ -76,7 +76,8 @@ async def add_agent_playbook(request: Request, body: AddAgentPlaybookRequest) ->
 
 async def _add(request: Request, entries: Sequence[NewUserProfile | NewUserPlaybook | NewAgentPlaybook]) -> AddResponse:
     new, scopes = [entry.learning(_now(request)) for entry in entries], [entry.scope for entry in entries]
-    return await manual_edits.add(get_store(request), get_reflexio(request).scopes, new, scopes)
+    reflexio = get_reflexio(request)
+    return await manual_edits.add(get_store(request), reflexio.scopes, reflexio.immediate_embedder, new, scopes)
 
 
 @router.direct("POST", "/get_profiles")
@@ -141,7 +142,8 @@ async def get_profile_statistics(request: Request) -> ProfileStatisticsResponse:
 @router.direct("PUT", "/update_user_profile")
 async def update_user_profile(request: Request, body: UpdateUserProfileRequest) -> UpdateResponse:
     """Changes a profile. Absent fields stay as they are. A 404 when the user has no such profile."""
-    return await manual_edits.update_profile(get_store(request), get_reflexio(request).clock, body)
+    reflexio = get_reflexio(request)
+    return await manual_edits.update_profile(get_store(request), reflexio.clock, reflexio.immediate_embedder, body)
 
 
 @router.direct("PUT", "/update_user_playbook")
@@ -155,7 +157,9 @@ async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest
         "rationale": body.rationale,
         "scope": body.scope,
     }
-    return await manual_edits.update(get_store(request), get_reflexio(request).clock, where, changes)
+    reflexio = get_reflexio(request)
+    edited = (get_store(request), reflexio.clock, reflexio.immediate_embedder)
+    return await manual_edits.update(*edited, where, changes)
 
 
 @router.direct("PUT", "/update_agent_playbook")
