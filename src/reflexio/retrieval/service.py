@@ -194,7 +194,8 @@ async def get_context(store: Store, embedder: QueryEmbedder, request: ContextReq
     """The text to inject. Approved and current learnings only, unless the caller asks for pending ones."""
     query = request.query or ""
     allowed = (PlaybookStatus.APPROVED, PlaybookStatus.PENDING) if request.include_pending else APPROVED
-    unified_request = UnifiedSearchRequest(
+    # Not validated again: a search needs a query, and a context does not.
+    unified_request = UnifiedSearchRequest.model_construct(
         query=query,
         user_id=request.user_id,
         agent_version=request.agent_version,
