@@ -15,6 +15,8 @@ help: ## Show this list
 	@$(BIN)/python -c $(USABLE) 2>/dev/null || $(MAKE) --no-print-directory .venv-made
 	@echo "Installing Reflexio into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[server]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt --only-binary :all: onnxruntime 2>/dev/null \
+	  || echo "There is no onnxruntime for this Python and system: the local embedder uses numpy, which takes twice as long."
 	@touch $@
 
 # Also replaces an environment that an earlier attempt left incomplete.
