@@ -45,14 +45,6 @@ def test_what_is_relevant_approved_and_current_is_inside(client: ReflexioClient,
     assert 0 < made.tokens <= 1000
 
 
-@pytest.mark.parametrize("query", [None, "", "  "])
-def test_without_a_query_there_is_what_always_holds(client: ReflexioClient, query: str | None) -> None:
-    client.add_user_profile([{"user_id": "ann", "content": "Is blind"}, {"user_id": "ann", "content": "Likes jazz"}])
-    made = client.get_context(query, user_id="ann")
-    assert [item.layer for item in made.items] == ["always"]
-    assert "Is blind" in made.context
-
-
 def test_pending_only_on_request_and_rejected_never(client: ReflexioClient, taught: dict[str, str]) -> None:
     assert ("agent_playbook", taught["pending"]) not in inside(client)
     assert ("agent_playbook", taught["pending"]) in inside(client, include_pending=True)
