@@ -32,8 +32,8 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*,[0-9]{3}")
 
 
 class JudgeAnswer(BaseModel):
-    score: float = Field(ge=0, le=1)
     feedback: str = ""
+    score: float = Field(ge=0, le=1)
 
 
 class Judge:
