@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.bench import (
     agents,
     aggregation,
+    backlog,
     clustering,
     embedding,
     foundation,
@@ -14,6 +15,7 @@ from tests.bench import (
     lessons,
     local_learner,
     optimisation,
+    read_your_write,
     retrieval_quality,
     searching,
 )
@@ -22,6 +24,8 @@ from tests.bench.report import Figure, Report
 PARTS: dict[str, Callable[[], list[Figure]]] = {
     "start-up": foundation.start_up,
     "publishing": foundation.publishing,
+    "read-your-write": read_your_write.read_your_write,
+    "backlog": backlog.backlog,
     "reading": foundation.reading,
     "embedding": embedding.embedding,
     "quality": retrieval_quality.figures,
