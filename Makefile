@@ -34,7 +34,7 @@ help: ## Show this list
 	@$(BIN)/python -m compileall -q src/reflexio
 	@touch $@
 
-demo: .venv/.compiled ## Start a server, publish conversations, show what was learned, stop
+demo: .venv/.compiled ## Start a server, publish, learn, show the next prompt, stop
 	@$(BIN)/reflexio demo
 
 serve: .venv/.compiled ## Start a server on http://127.0.0.1:8081

@@ -108,8 +108,17 @@ def without_duplicates(candidates: Sequence[ExtractedLearning]) -> tuple[Extract
     return tuple(first.values())
 
 
-def new_learning(candidate: ExtractedLearning, decision: Decision, origin: Origin, now: int) -> Learning:
-    """The row for a candidate."""
+def scope_after(candidate: ExtractedLearning, decision: Decision, retired: Sequence[Learning]) -> Scope:
+    """What always held goes on to hold when it is said anew; unless the new wording is for one situation only."""
+    trigger = decision.trigger or candidate.trigger
+    stood = any(old.scope is Scope.ALWAYS and (old.trigger or not trigger) for old in retired)
+    return Scope.ALWAYS if stood else candidate.scope or Scope.WHEN_RELEVANT
+
+
+def new_learning(
+    candidate: ExtractedLearning, decision: Decision, origin: Origin, now: int, retired: Sequence[Learning] = ()
+) -> Learning:
+    """The row for a candidate that takes the place of the `retired` ones."""
     content = decision.content or candidate.content
     seconds = candidate.time_to_live.seconds
     is_profile = candidate.kind is Kind.PROFILE
@@ -133,7 +142,7 @@ def new_learning(candidate: ExtractedLearning, decision: Decision, origin: Origi
         trigger=decision.trigger or candidate.trigger,
         rationale=decision.rationale or candidate.rationale,
         status=origin.status,
-        scope=candidate.scope or Scope.WHEN_RELEVANT,
+        scope=scope_after(candidate, decision, retired),
         details={**evidence, **(profile_details if is_profile else {}), "metadata": candidate.metadata},
         created_at=now,
         modified_at=now,
@@ -159,30 +168,35 @@ def apply_decisions(
                 where = LearningFilter(candidate.kind, ids=decision.targets, user_id=origin.user_id)
                 counts["forgotten"] += tx.learnings.remove(where)
             case "add" | "merge" | "replace":
-                added = new_learning(candidate, decision, origin, now)
+                retired = _targets(tx, candidate, decision, origin)
+                added = new_learning(candidate, decision, origin, now, retired)
                 (number,) = tx.learnings.add([added], vectors)
                 added = dataclasses.replace(added, id=number)
                 turns = ", ".join(map(str, added.details["source_interaction_ids"]))
                 reason = decision.reason or f"learned from turns {turns}"
                 tx.learnings.note(LineageEvent(number, added.kind, "learned", now, origin.learner, reason))
-                retired = _retire_targets(tx, added, decision, origin, now)
+                _retire(tx, retired, added, decision, origin, now)
                 counts[f"{counted}_{'updated' if retired else 'added'}"] += 1
     return counts
 
 
-def _retire_targets(tx: Tx, successor: Learning, decision: Decision, origin: Origin, now: int) -> int:
+def _targets(tx: Tx, candidate: ExtractedLearning, decision: Decision, origin: Origin) -> list[Learning]:
+    """The rows that the decision names, as far as they are the user's and in force."""
+    rows = tx.learnings.many(decision.targets).values() if decision.targets else ()
+    own = [row for row in rows if row.user_id == origin.user_id and row.kind is candidate.kind]
+    return [row for row in own if row.status is origin.status]
+
+
+def _retire(
+    tx: Tx, retired: Sequence[Learning], successor: Learning, decision: Decision, origin: Origin, now: int
+) -> None:
     """Retires the rows that the new one replaces: they are kept with a pointer to it, and not found any more."""
     status = Status.MERGED if decision.action == "merge" else Status.SUPERSEDED
     pointer = "merged_into" if decision.action == "merge" else "superseded_by"
-    retired = 0
-    for old in tx.learnings.many(decision.targets).values():
-        if old.user_id != origin.user_id or old.kind is not successor.kind or old.status is not origin.status:
-            continue
+    for old in retired:
         details = {**old.details, pointer: successor.public_id}
         tx.learnings.replace(dataclasses.replace(old, status=status, details=details, modified_at=now))
         moved = (old.status.value, status.value)
         tx.learnings.note(
             LineageEvent(old.id, old.kind, str(decision.action), now, origin.learner, decision.reason, *moved)
         )
-        retired += 1
-    return retired

@@ -22,6 +22,9 @@ log = logging.getLogger("reflexio.scope")
 
 NEAREST = 3
 """Prototypes of each scope that are compared: a single one may share a subject by chance."""
+LEAST_LEAD = {Kind.PROFILE: 0.1}
+"""How much nearer to what always holds a learning must be. An instruction without a case of its own needs no lead."""
+OTHER_LEAD = -0.05
 
 
 def scope_by_words(learning: Learning | ExtractedLearning) -> Scope | None:
@@ -60,11 +63,12 @@ class ScopeClassifier:
 
     async def decide(self, learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
         by_words = [scope_by_words(learning) for learning in learnings]
-        unsure = [learning.text for learning, scope in zip(learnings, by_words, strict=True) if scope is None]
+        unsure = [learning for learning, scope in zip(learnings, by_words, strict=True) if scope is None]
         by_meaning = iter(await self._by_meaning(unsure) if unsure else ())
         return [scope or next(by_meaning) for scope in by_words]
 
-    async def _by_meaning(self, texts: Sequence[str]) -> list[Scope]:
+    async def _by_meaning(self, learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
+        texts = [learning.text for learning in learnings]
         always, relevant = prototypes()
         try:
             if self._prototypes is None:
@@ -74,8 +78,11 @@ class ScopeClassifier:
             log.warning("%d scope(s) decided by words alone: %s", len(texts), error)
             return [Scope.WHEN_RELEVANT] * len(texts)
         cosines = vectors @ self._prototypes.T
-        is_always = _nearest(cosines[:, : len(always)]) > _nearest(cosines[:, len(always) :])
-        return [Scope.ALWAYS if holds else Scope.WHEN_RELEVANT for holds in is_always.tolist()]
+        leads = _nearest(cosines[:, : len(always)]) - _nearest(cosines[:, len(always) :])
+        return [
+            Scope.ALWAYS if lead > LEAST_LEAD.get(learning.kind, OTHER_LEAD) else Scope.WHEN_RELEVANT
+            for learning, lead in zip(learnings, leads.tolist(), strict=True)
+        ]
 
 
 def _nearest(cosines: Any) -> Any:

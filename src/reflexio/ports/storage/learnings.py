@@ -59,6 +59,7 @@ class LearningFilter:
     reviews: tuple[PlaybookStatus, ...] | None = None
     scope: Scope | None = None
     within: TimeRange = ALWAYS
+    expires_within: TimeRange = ALWAYS
     tags: tuple[str, ...] = ()
     contains: str | None = None
     time_to_live: str | None = None
@@ -69,7 +70,8 @@ class LearningFilter:
     def is_narrow(self) -> bool:
         """Whether only few of the index's rows may pass."""
         asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
-        window = (self.within.start, self.within.end, self.time_to_live, self.clusters, self.scope)
+        times = (self.within.start, self.within.end, self.expires_within.start, self.expires_within.end)
+        window = (*times, self.time_to_live, self.clusters, self.scope)
         standing = self.statuses != (Status.CURRENT,)
         return any(each is not None for each in (*asked, *window)) or bool(self.tags) or standing
 
