@@ -15,6 +15,7 @@ from tests.bench import (
     local_learner,
     optimisation,
     retrieval_quality,
+    sayings,
     searching,
 )
 from tests.bench.report import Figure, Report
@@ -28,6 +29,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "learning": learning.learning,
     "aggregation": aggregation.aggregation,
     "local-learner": local_learner.local_learner,
+    "sayings": sayings.sayings,
     "clustering": clustering.clustering,
     "agents": agents.agents,
     "lessons": lessons.lessons,

@@ -21,7 +21,7 @@ class RecordedToolCall:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn as a learner reads it. Turns that are not new are context."""
+    """One turn as a learner reads it. Turns that are not new are context; those of another session are another talk."""
 
     id: int
     role: Role
@@ -31,6 +31,7 @@ class Turn:
     action: str = ""
     image: str = ""
     is_new: bool = True
+    session: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class ExtractedLearning:
     """A learning that a learner extracted. `forget` requests to remove what is stored about `content`.
 
     `name` is its playbook type or profile extractor. `scope` is None when the learner leaves it undecided.
+    `only_replaces`: it is stored only where it replaces something, as "emojis are fine now" does.
     """
 
     kind: Kind
@@ -71,6 +73,7 @@ class ExtractedLearning:
     time_to_live: ProfileTimeToLive = ProfileTimeToLive.INFINITY
     forget: bool = False
     scope: Scope | None = None
+    only_replaces: bool = False
 
     @property
     def text(self) -> str:
