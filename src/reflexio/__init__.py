@@ -27,9 +27,17 @@ if TYPE_CHECKING:
     from reflexio.agents.attempt import Evaluation as Evaluation
     from reflexio.agents.attempt import Lesson as Lesson
     from reflexio.agents.budget import Budget as Budget
+    from reflexio.agents.conversation_memory import ConversationMemory as ConversationMemory
+    from reflexio.agents.conversation_memory import memory as memory
     from reflexio.agents.evaluators.judge import Judge as Judge
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
+    from reflexio.agents.memory import InMemoryMemory as InMemoryMemory
     from reflexio.agents.reflexion_architecture import Reflexion as Reflexion
+    from reflexio.agents.vectors.memory import InMemoryVectorStore as InMemoryVectorStore
+    from reflexio.agents.vectors.postgres import PostgresVectorStore as PostgresVectorStore
+    from reflexio.agents.vectors.store import Chunk as Chunk
+    from reflexio.agents.vectors.store import SearchResult as SearchResult
+    from reflexio.agents.vectors.store import VectorStore as VectorStore
     from reflexio.client.aio import AsyncReflexioClient as AsyncReflexioClient
     from reflexio.client.sync import ReflexioClient as ReflexioClient
     from reflexio.errors import ReflexioError as ReflexioError
@@ -58,9 +66,14 @@ _NAMES = {
     "agents.architecture": "AgentSession Architecture Dependencies Event ReAct",
     "agents.attempt": "Evaluation Lesson",
     "agents.budget": "Budget",
+    "agents.conversation_memory": "ConversationMemory memory",
     "agents.evaluators.judge": "Judge",
     "agents.evaluators.unit_tests": "UnitTests",
+    "agents.memory": "InMemoryMemory",
     "agents.reflexion_architecture": "Reflexion",
+    "agents.vectors.memory": "InMemoryVectorStore",
+    "agents.vectors.postgres": "PostgresVectorStore",
+    "agents.vectors.store": "Chunk SearchResult VectorStore",
     "client.aio": "AsyncReflexioClient",
     "client.sync": "ReflexioClient",
     "errors": "ReflexioError",

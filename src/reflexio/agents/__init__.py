@@ -34,6 +34,7 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.attempt import Lesson as Lesson
     from reflexio.agents.budget import Budget as Budget
     from reflexio.agents.budget import Usage as Usage
+    from reflexio.agents.conversation_memory import ConversationMemory as ConversationMemory
     from reflexio.agents.evaluators.checks import ExactMatch as ExactMatch
     from reflexio.agents.evaluators.checks import Regex as Regex
     from reflexio.agents.evaluators.checks import Schema as Schema
@@ -41,7 +42,7 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.evaluators.evaluation import Any as Any
     from reflexio.agents.evaluators.evaluation import Weighted as Weighted
     from reflexio.agents.evaluators.judge import Judge as Judge
-    from reflexio.agents.evaluators.judge import parse_score as parse_score
+    from reflexio.agents.evaluators.score import parse_score as parse_score
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
     from reflexio.agents.events import ReflexionEvent as ReflexionEvent
     from reflexio.agents.events import ReflexionResult as ReflexionResult
@@ -79,9 +80,11 @@ _NAMES = {
     "architecture": "AgentSession Architecture Dependencies Event EventKind ReAct RunContext",
     "attempt": "Attempt AttemptFailed AttemptRecord Evaluation Lesson",
     "budget": "Budget Usage",
+    "conversation_memory": "ConversationMemory",
     "evaluators.checks": "ExactMatch Regex Schema",
     "evaluators.evaluation": "All Any Weighted",
-    "evaluators.judge": "Judge parse_score",
+    "evaluators.judge": "Judge",
+    "evaluators.score": "parse_score",
     "evaluators.unit_tests": "UnitTests",
     "events": "ReflexionEvent ReflexionResult",
     "lessons.server": "ReflexioLessons",

@@ -1,13 +1,13 @@
 """Profiles, user playbooks and agent playbooks: add, list, change, delete, judge and review them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Unpack
 
 from reflexio.client import routes
 from reflexio.client.aio.connection import Connection
 from reflexio.client.fields import (
     GetAgentPlaybooksFields,
+    GetAllProfilesFields,
     GetReviewQueueFields,
     GetUserPlaybooksFields,
     GetUserProfilesFields,
@@ -20,7 +20,7 @@ from reflexio.client.fields import (
     UpdateUserProfileFields,
 )
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.learning import PlaybookStatus, Status
+from reflexio.models.learning import PlaybookStatus
 from reflexio.models.playbook import (
     GetAgentPlaybooksRequest,
     GetAgentPlaybooksResponse,
@@ -57,24 +57,13 @@ class LearningCalls(Connection):
         """A user's profiles, newest first. Without `status_filter` only current ones. Cached."""
         return (await self._send_cached(routes.GET_PROFILES, force_refresh, fields, user_id=user_id)).alive()
 
-    async def get_all_profiles(
-        self,
-        limit: int = 100,
-        *,
-        status_filter: Status | str | None = None,
-        start_time: datetime | None = None,
-        end_time: datetime | None = None,
-        cursor: str | None = None,
-    ) -> GetProfilesResponse:
-        """The profiles of all users, newest first."""
-        return await self._send(
-            routes.GET_ALL_PROFILES,
-            limit=limit,
-            status_filter=status_filter,
-            start_time=start_time and start_time.astimezone().isoformat(),
-            end_time=end_time and end_time.astimezone().isoformat(),
-            cursor=cursor,
-        )
+    async def get_all_profiles(self, limit: int = 100, **fields: Unpack[GetAllProfilesFields]) -> GetProfilesResponse:
+        """Profiles of one user or of all, newest first.
+
+        `start_time` and `end_time` are of the last change, or of the expiry with
+        `date_field="expiration_timestamp"`.
+        """
+        return await self._send(routes.GET_ALL_PROFILES, fields, limit=limit)
 
     async def update_user_profile(
         self, user_id: str, profile_id: str, **fields: Unpack[UpdateUserProfileFields]
@@ -98,7 +87,7 @@ class LearningCalls(Connection):
         return await self._send(routes.DELETE_PROFILES, profile_ids=list(profile_ids))
 
     async def delete_all_profiles(self) -> BulkDeleteResponse:
-        """Deletes all profiles of the organisation."""
+        """Deletes all profiles of all users of the organisation; it cannot be undone."""
         return await self._send(routes.DELETE_ALL_PROFILES)
 
     async def add_user_playbook(self, user_playbooks: Sequence[NewUserPlaybook | dict[str, Any]]) -> AddResponse:
@@ -128,7 +117,7 @@ class LearningCalls(Connection):
         return await self._send(routes.DELETE_USER_PLAYBOOKS, user_playbook_ids=list(user_playbook_ids))
 
     async def delete_all_user_playbooks(self) -> BulkDeleteResponse:
-        """Deletes all user playbooks of the organisation."""
+        """Deletes all user playbooks of all users of the organisation; it cannot be undone."""
         return await self._send(routes.DELETE_ALL_USER_PLAYBOOKS)
 
     async def add_agent_playbooks(self, agent_playbooks: Sequence[NewAgentPlaybook | dict[str, Any]]) -> AddResponse:
@@ -177,11 +166,11 @@ class LearningCalls(Connection):
         return await self._send(routes.DELETE_AGENT_PLAYBOOKS, agent_playbook_ids=list(agent_playbook_ids))
 
     async def delete_all_agent_playbooks(self) -> BulkDeleteResponse:
-        """Deletes all agent playbooks of the organisation."""
+        """Deletes all agent playbooks of the organisation; it cannot be undone."""
         return await self._send(routes.DELETE_ALL_AGENT_PLAYBOOKS)
 
     async def delete_all_playbooks(self) -> BulkDeleteResponse:
-        """Deletes all user playbooks and agent playbooks of the organisation."""
+        """Deletes all user playbooks and agent playbooks of the organisation; it cannot be undone."""
         return await self._send(routes.DELETE_ALL_PLAYBOOKS)
 
     async def get_provenance(self, kind: str, id: str | int) -> LearningProvenanceResponse:  # noqa: A002  its public name

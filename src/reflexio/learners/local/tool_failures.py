@@ -12,6 +12,7 @@ from reflexio.models.extraction import Quote, RecordedToolCall, Turn
 
 LONGEST_VALUE = 120
 MOST_DIFFERENCES = 4
+TYPES = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
 
 _LONG_NUMBER = re.compile(r"\d[\d.:/-]*\d{2}[\d.:/-]*|\b\d+(?=[-/:]\d)|\d{3,}")
 _ARGUMENTS = ("input", "args", "arguments", "params", "parameters", "tool_input", "kwargs")
@@ -53,6 +54,9 @@ def _recovery(
     turns: Sequence[Turn], place: int, failed_in: Turn, failed: RecordedToolCall, worked: RecordedToolCall
 ) -> RuleMatch | None:
     before, after = _arguments(failed), _arguments(worked)
+    if _has_other_type(failed.data.get("id"), worked.data.get("id")):
+        # Usually the id of the call, which differs from call to call; with another type it is an argument.
+        before, after = {**before, "id": failed.data["id"]}, {**after, "id": worked.data["id"]}
     changed = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)][:MOST_DIFFERENCES]
     if not changed:
         return None  # the same call again: a transient failure, nothing to learn
@@ -67,8 +71,8 @@ def _recovery(
         "The call failed, and worked when this was changed.",
         (
             *quotes(request),
-            # Cut at a line, so that the quote stands in the tool's data as it is.
-            Quote(failed_in.id, problem[:LONGEST_VALUE]),
+            # Cut at a line and between words, so that the quote stands in the tool's data as it is.
+            Quote(failed_in.id, _cut_between_words(problem)),
             *(Quote(turns[place].id, value) for value in values),
         ),
         signal="tool",
@@ -76,9 +80,16 @@ def _recovery(
     )
 
 
+def _cut_between_words(text: str) -> str:
+    head = text[:LONGEST_VALUE]
+    return head if len(text) <= LONGEST_VALUE else head.rpartition(" ")[0] or head
+
+
 def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     if key not in after:
         return f"without {key}"
+    if _has_other_type(before.get(key), after[key]):
+        return f"with {key} as {TYPES[type(after[key])]}, not as {TYPES[type(before[key])]}"
     old, new = (_value(key, arguments.get(key)) for arguments in (before, after))
     if key in before and old == new:
         return f"with the {key} of the case at hand"
@@ -97,6 +108,12 @@ def _value(key: str, value: Any) -> str:
 def _shape(text: str) -> str:
     """With "#" for the digits of longer numbers, and without addresses."""
     return _LONG_NUMBER.sub(lambda number: re.sub(r"\d", "#", number[0]), CUES["address"].sub(" …", text))
+
+
+def _has_other_type(old: Any, new: Any) -> bool:
+    """Whether the same value was written as another type: "77" and 77."""
+    known = type(old) in TYPES and type(new) in TYPES
+    return known and TYPES[type(old)] != TYPES[type(new)] and str(old).lower() == str(new).lower()
 
 
 def _arguments(call: RecordedToolCall) -> dict[str, Any]:

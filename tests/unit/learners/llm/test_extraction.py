@@ -4,6 +4,7 @@ import pytest
 
 from reflexio.errors import UnreadableAnswer
 from reflexio.learners.llm.learner import LlmLearner
+from reflexio.learning.evidence import grounded
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Extraction, Quote, Turn
 from reflexio.models.learning import Kind, ProfileTimeToLive
@@ -71,7 +72,19 @@ async def test_one_call_finds_profiles_playbooks_and_requests_to_forget() -> Non
 
 
 async def test_nothing_found_is_an_answer() -> None:
-    assert (await extract({})).candidates == ()
+    assert (await extract({"profiles": [], "playbooks": [], "forget": []})).candidates == ()
+    assert (await extract({"profiles": []})).candidates == ()
+
+
+async def test_an_answer_without_any_of_the_lists_is_asked_for_again() -> None:
+    assert (await extract({}, {"profiles": [], "playbooks": [], "forget": []})).spend.calls == 2
+
+
+async def test_metadata_are_pairs_or_an_object() -> None:
+    pairs = [{"name": "score", "value": 4}, {"name": "issues", "value": ["slow"]}, {"value": 1}, "odd"]
+    for metadata in (pairs, {"score": 4, "issues": ["slow"]}, '{"score": 4, "issues": ["slow"]}'):
+        [candidate] = await found(playbooks=[{"type": "playbook", "content": "x", "metadata": metadata}])
+        assert candidate.metadata == {"score": 4, "issues": ["slow"]}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +99,8 @@ async def test_numbers_of_turns_become_their_ids(label: Any, turn_id: int) -> No
 @pytest.mark.parametrize("label", [0, 2, 99, -1, 1.5, True, None, "the last", "-1", "1 or 2", [], {"n": 3}])
 async def test_a_quote_with_a_wrong_number_is_looked_for(label: Any) -> None:
     quotes = [quote(label, "No,  always green"), quote(99, "never said")]
-    [candidate] = await found(profiles=[{"type": "profile", "content": "x", "evidence": quotes}])
+    candidates = await found(profiles=[{"type": "profile", "content": "x", "evidence": quotes}])
+    [candidate], _ = grounded(TALK, candidates)
     assert candidate.evidence == (Quote(103, "No,  always green"),)
 
 
@@ -100,7 +114,7 @@ async def test_a_quote_that_stands_nowhere_is_left_to_the_check_above() -> None:
 )
 async def test_evidence_in_any_form_is_read(evidence: Any) -> None:
     [candidate] = await found(profiles=[{"type": "profile", "content": "x", "evidence": evidence}])
-    assert candidate.evidence == ((Quote(103, "always green"),) if evidence else ())
+    assert [quote.text for quote in candidate.evidence] == (["always green"] if evidence else [])
 
 
 @pytest.mark.parametrize(
