@@ -13,8 +13,9 @@ from pydantic import ConfigDict, TypeAdapter
 from reflexio.errors import InvalidRequest, ProviderRefused, ProviderUnavailable, ReflexioError
 from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff
 from reflexio.jobs.token_budget import record_spend
-from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, without_duplicates
+from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, new_learning, without_duplicates
 from reflexio.learning.evidence import grounded
+from reflexio.learning.limits import limited_decision, within_limits
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import automatic_types, build_window, join_types, kinds, manual_types
 from reflexio.models.config import Config
@@ -27,6 +28,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database, LearnedWindow, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
+from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 
 WORKFLOW = "learn"
@@ -154,14 +156,18 @@ async def extract(window: Window, config: Config, store: Store, setup: LearnerSe
     """What the learner extracts from a window, of all configured types, with evidence."""
     wanted_kinds = kinds(config)
     if not any(turn.is_new for turn in window.turns) or not wanted_kinds:
-        return {"candidates": [], "dropped": 0, "kinds": [], "unread": []}
+        return {"candidates": [], "counts": {}, "kinds": [], "unread": []}
     extraction = await setup.learner.extract(window, config, wanted_kinds)
     await record_spend(store, extraction.spend, setup.clock, operation)
-    kept, dropped = grounded(window, extraction.candidates)
-    candidates = await setup.scopes.complete(without_duplicates(kept))
+    assessing = {playbook.playbook_name for playbook in config.playbook_configs if playbook.metadata_definition_prompt}
+    kept, dropped = grounded(window, extraction.candidates, assessing)
+    limited = within_limits(without_duplicates(kept), sum(turn.is_new for turn in window.turns))
+    candidates = await setup.scopes.complete(limited.candidates)
+    counts = {"ungrounded": dropped, "unusable": extraction.unusable, "shortened": limited.shortened}
+    counts |= {"refused": limited.refused}
     return {
         "candidates": CANDIDATES.dump_python(tuple(candidates), mode="json"),
-        "dropped": dropped,
+        "counts": counts,
         "kinds": sorted(wanted_kinds),
         "unread": list(extraction.unread),
     }
@@ -184,7 +190,10 @@ async def consolidate(
         await record_spend(store, consolidation.spend, setup.clock, operation)
         answered = consolidation.decisions
     answers = iter(answered)
-    decisions = [next(answers, ADD) if near.neighbours else _decide_alone(near) for near in neighbourhoods]
+    decisions = [
+        limited_decision(next(answers, ADD), near.candidate) if near.neighbours else _decide_alone(near)
+        for near in neighbourhoods
+    ]
     return {"decisions": DECISIONS.dump_python(tuple(decisions), mode="json")}
 
 
@@ -199,6 +208,11 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
     place = (task.user_id, task.agent_version, task.source, task.request_id, task.turns)
     origin = Origin(*place, learner.name, learner.fingerprint)
 
+    pairs = list(zip(candidates, decisions, strict=True))
+    kept = [pair for pair in pairs if pair[1].action in ("add", "merge", "replace")]
+    texts = [new_learning(candidate, decision, origin, now).text for candidate, decision in kept]
+    vectors = await ImmediateEmbedder(setup.embedder).embed(texts)
+
     def keep(tx: Tx) -> dict[str, int]:
         if done := tx.windows.get(task.key):
             return done.counts
@@ -206,12 +220,13 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         present = tx.interactions.many(task.turns) if task.by_hand else tx.interactions.unlearned_among(task.turns)
         grounded_still = [
             (candidate, decision)
-            for candidate, decision in zip(candidates, decisions, strict=True)
+            for candidate, decision in pairs
             if any(quote.turn_id in present for quote in candidate.evidence)
         ]
-        counts = apply_decisions(tx, grounded_still, origin, now)
+        counts = apply_decisions(tx, grounded_still, origin, now, vectors)
         _mark_pools(tx, grounded_still, task, now)
-        counts["ungrounded"] = int(decided.get("dropped", 0))
+        # Steps that an earlier version has journalled hold no counts.
+        counts |= decided.get("counts", {})
         tx.interactions.mark_learned(task.turns)
         mark_unread(tx, task.turns, decided)
         tx.users.clear_unlearned(task.user_id)
