@@ -48,15 +48,19 @@ def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: boo
     if has_answer and cues["reproach"].match(core):
         return Order(cues.frame("said", spoken.sentence.text), spoken, is_standing=False)
     is_polite = bool(cues["polite_order"].match(core))
-    if (spoken.is_question and not is_polite) or not core or cues["no_order"].match(core):
+    if (spoken.is_question and not is_polite) or not core:
         return None
     is_order = is_polite or bool(cues["order"].match(core) or cues["order_at_end"].search(core))
     is_once = bool(cues["one_off"].search(core))
     is_about_answers = bool(cues["how_to_answer"].search(core)) and not is_once
     is_abiding = bool(cues["abiding"].search(core)) and not is_once
+    if is_about_answers and cues["bare_style"].match(core):
+        return _written(spoken, start, is_standing=True)
+    if cues["no_order"].match(core):
+        return None
     if cues["prohibition"].match(core) and not is_once and not rejects and not refuses:
         return _written(spoken, start, is_standing=True)
-    if is_about_answers and (is_order or cues["bare_style"].match(core)):
+    if is_about_answers and is_order:
         return _written(spoken, start, is_standing=True)
     is_corrected = rejects and (is_order or cues["wanted"].search(core) or cues["should"].search(core))
     if is_corrected or (has_answer and is_order and cues["first"].search(core)):
