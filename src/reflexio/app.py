@@ -37,6 +37,7 @@ from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
 from reflexio.providers.chat.resolve import ProviderCredentials
 from reflexio.retrieval.embedding_backlog import keep_embedding
+from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.query import QueryEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.settings import Settings
@@ -58,6 +59,7 @@ class Reflexio:
     database: Database
     clock: Clock
     query_embedder: QueryEmbedder
+    immediate_embedder: ImmediateEmbedder
     scopes: ScopeClassifier
     work: Work
     setup_for: SetupFor
@@ -76,6 +78,17 @@ class Reflexio:
     @property
     def embedder(self) -> Embedder:
         return self.query_embedder.embedder
+
+    @property
+    def embedder_runtime(self) -> str:
+        """What computes the local embedder's vectors: "onnxruntime" or "numpy". Empty for an endpoint."""
+        return str(getattr(self.embedder, "runtime", ""))
+
+    def forget_texts(self) -> None:
+        """Drops what the embedder's caches know of texts, after the erasure of a user."""
+        forget = getattr(self.embedder, "forget", None)
+        if forget is not None:
+            forget()
 
     def start(self) -> None:
         """Starts the background work."""
@@ -273,6 +286,7 @@ async def build(
         database,
         clock,
         QueryEmbedder(embedder),
+        ImmediateEmbedder(embedder),
         scopes,
         work,
         setup_for,

@@ -4,8 +4,9 @@ What to decide (add, merge, replace, drop, forget) is the learner's task.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
@@ -13,8 +14,14 @@ from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import Page
 from reflexio.models.wire import NEVER_EXPIRES
 from reflexio.ports.embedding import Embedder
-from reflexio.ports.storage import LearningFilter, LineageEvent, QueryVector, Store, Tx
+from reflexio.ports.storage import NO_VECTORS, LearningFilter, LineageEvent, QueryVector, Store, TextVectors, Tx
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
 
 MOST_FORGOTTEN = 10_000
 NEAR, MOST_NEIGHBOURS = 0.4, 5
@@ -44,22 +51,35 @@ async def find_neighbours(
     vectors = await embedder.embed([candidate.text for candidate in candidates])
     queries = [QueryVector(embedder.name, tuple(vector.tolist())) for vector in vectors]
 
-    def read(tx: Tx) -> list[list[Learning]]:
+    def read(tx: Tx) -> tuple[list[list[Learning]], dict[int, bytes]]:
         pairs = zip(candidates, queries, strict=True)
-        return [_find_near(tx, user_id, candidate, query, status) for candidate, query in pairs]
+        stored = [_find_near(tx, user_id, candidate, query, status) for candidate, query in pairs]
+        return stored, tx.learnings.vectors([learning.id for near in stored for learning in near], embedder.name)
 
-    stored = await store.read(read)
-    texts = [learning.text for near in stored for learning in near]
-    others = await embedder.embed(texts) if texts else vectors[:0]
-    neighbourhoods, at = [], 0
+    stored, known = await store.read(read)
+    others = await _vectors_of({learning.id: learning for near in stored for learning in near}, known, embedder)
+    neighbourhoods = []
     for candidate, vector, near in zip(candidates, vectors, stored, strict=True):
-        cosines = (others[at : at + len(near)] @ vector).tolist()
-        at += len(near)
+        cosines = [float(others[learning.id] @ vector) for learning in near]
         pairs = sorted(zip(near, cosines, strict=True), key=lambda pair: (-pair[1], pair[0].id))
         floor = -1.0 if candidate.content == EVERYTHING and candidate.forget else NEAR
         neighbours = [Neighbour(learning, cosine) for learning, cosine in pairs if cosine >= floor]
         neighbourhoods.append(Neighbourhood(candidate, tuple(neighbours)))
     return neighbourhoods
+
+
+async def _vectors_of(
+    learnings: Mapping[int, Learning], known: Mapping[int, bytes], embedder: Embedder
+) -> dict[int, "Vector"]:
+    """The stored vectors of these rows; only rows that have none yet are embedded."""
+    from numpy import float16, float32, frombuffer
+
+    vectors: dict[int, Vector] = {number: frombuffer(blob, float16).astype(float32) for number, blob in known.items()}
+    missing = [number for number in learnings if number not in vectors]
+    if missing:
+        embedded = await embedder.embed([learnings[number].text for number in missing])
+        vectors |= dict(zip(missing, embedded, strict=True))
+    return vectors
 
 
 def _has_any(tx: Tx, user_id: str, candidates: Sequence[ExtractedLearning], status: Status) -> bool:
@@ -131,7 +151,11 @@ def new_learning(
 
 
 def apply_decisions(
-    tx: Tx, decided: Sequence[tuple[ExtractedLearning, Decision]], origin: Origin, now: int
+    tx: Tx,
+    decided: Sequence[tuple[ExtractedLearning, Decision]],
+    origin: Origin,
+    now: int,
+    vectors: TextVectors = NO_VECTORS,
 ) -> dict[str, int]:
     """Applies all decisions of a window within its transaction; returns how many were added and updated."""
     counts = {"profiles_added": 0, "profiles_updated": 0, "playbooks_added": 0, "playbooks_updated": 0, "forgotten": 0}
@@ -146,7 +170,7 @@ def apply_decisions(
             case "add" | "merge" | "replace":
                 retired = _targets(tx, candidate, decision, origin)
                 added = new_learning(candidate, decision, origin, now, retired)
-                (number,) = tx.learnings.add([added])
+                (number,) = tx.learnings.add([added], vectors)
                 added = dataclasses.replace(added, id=number)
                 turns = ", ".join(map(str, added.details["source_interaction_ids"]))
                 reason = decision.reason or f"learned from turns {turns}"

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, TypeAdapter
 from reflexio.errors import InvalidRequest, ProviderRefused, ProviderUnavailable, ReflexioError
 from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff
 from reflexio.jobs.token_budget import record_spend
-from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, without_duplicates
+from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, new_learning, without_duplicates
 from reflexio.learning.evidence import grounded
 from reflexio.learning.limits import limited_decision, within_limits
 from reflexio.learning.stall import StallMonitor
@@ -28,6 +28,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database, LearnedWindow, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
+from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 
 WORKFLOW = "learn"
@@ -202,6 +203,11 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
     place = (task.user_id, task.agent_version, task.source, task.request_id, task.turns)
     origin = Origin(*place, learner.name, learner.fingerprint)
 
+    pairs = list(zip(candidates, decisions, strict=True))
+    kept = [pair for pair in pairs if pair[1].action in ("add", "merge", "replace")]
+    texts = [new_learning(candidate, decision, origin, now).text for candidate, decision in kept]
+    vectors = await ImmediateEmbedder(setup.embedder).embed(texts)
+
     def keep(tx: Tx) -> dict[str, int]:
         if done := tx.windows.get(task.key):
             return done.counts
@@ -209,10 +215,10 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         present = tx.interactions.many(task.turns) if task.by_hand else tx.interactions.unlearned_among(task.turns)
         grounded_still = [
             (candidate, decision)
-            for candidate, decision in zip(candidates, decisions, strict=True)
+            for candidate, decision in pairs
             if any(quote.turn_id in present for quote in candidate.evidence)
         ]
-        counts = apply_decisions(tx, grounded_still, origin, now)
+        counts = apply_decisions(tx, grounded_still, origin, now, vectors)
         _mark_pools(tx, grounded_still, task, now)
         # Steps that an earlier version has journalled hold no counts.
         counts |= decided.get("counts", {})

@@ -11,6 +11,7 @@ from reflexio.models.extraction import Quote, RecordedToolCall, Turn
 
 LONGEST_VALUE = 120
 MOST_DIFFERENCES = 4
+TYPES = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
 
 _ARGUMENTS = ("input", "args", "arguments", "params", "parameters", "tool_input", "kwargs")
 
@@ -51,6 +52,9 @@ def _recovery(
     turns: Sequence[Turn], place: int, failed_in: Turn, failed: RecordedToolCall, worked: RecordedToolCall
 ) -> RuleMatch | None:
     before, after = _arguments(failed), _arguments(worked)
+    if _has_other_type(failed.data.get("id"), worked.data.get("id")):
+        # Usually the id of the call, which differs from call to call; with another type it is an argument.
+        before, after = {**before, "id": failed.data["id"]}, {**after, "id": worked.data["id"]}
     changed = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)][:MOST_DIFFERENCES]
     if not changed:
         return None  # the same call again: a transient failure, nothing to learn
@@ -83,7 +87,15 @@ def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     old, new = (_shortened(json.dumps(arguments.get(key), ensure_ascii=False)) for arguments in (before, after))
     if key not in after:
         return f"without {key}"
+    if _has_other_type(before.get(key), after[key]):
+        return f"with {key} as {TYPES[type(after[key])]}, not as {TYPES[type(before[key])]}"
     return f"with {key}={new}, not {old}" if key in before else f"with {key}={new}"
+
+
+def _has_other_type(old: Any, new: Any) -> bool:
+    """Whether the same value was written as another type: "77" and 77."""
+    known = type(old) in TYPES and type(new) in TYPES
+    return known and TYPES[type(old)] != TYPES[type(new)] and str(old).lower() == str(new).lower()
 
 
 def _arguments(call: RecordedToolCall) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The scope of learnings, and the mark of turns that the learner did not understand."""
+"""The scope of learnings, the mark of turns that the learner did not understand, and the support of clusters."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,6 +19,10 @@ def upgrade() -> None:
     op.create_index(
         "interactions_unread", "interactions", ["org_id", "user_id", "id"], sqlite_where=sa.text("is_unread = 1")
     )
+    for column in ("statements", "users"):
+        op.add_column("clusters", sa.Column(column, sa.BigInteger(), server_default="0", nullable=False))
+    # An upper bound, made exact when the cluster is next read.
+    op.execute("UPDATE clusters SET statements = size, users = size")
     _decide_scopes(op.get_bind())
 
 
