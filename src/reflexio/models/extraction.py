@@ -118,11 +118,13 @@ class Spend:
 
 @dataclass(frozen=True)
 class Extraction:
-    """The extracted learnings, the spend, and how many entries were unusable: empty, or of an unknown type."""
+    """The extracted learnings, the spend, how many entries were unusable (empty, or of an unknown type), and the turns
+    whose language the learner does not understand."""
 
     candidates: tuple[ExtractedLearning, ...] = ()
     spend: Spend = field(default_factory=Spend)
     unusable: int = 0
+    unread: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,6 @@ def _fact(sentence: Sentence, start: int, end: int) -> Fact | None:
         fact = Fact(*cue, in_third_person(text), sentence)
     elif CUES["affected"].match(own):
         fact = Fact("health", 0.9, in_third_person(text), sentence)
-    elif CUES["foreign_fact"].match(own):
-        fact = Fact("foreign", 0.9, f"The user says: “{text.rstrip(' .!,')}”", sentence)
     else:
         return None
     return None if len(re.findall(r"\w+", text)) < FEWEST_WORDS or CUES["momentary"].search(own) else fact

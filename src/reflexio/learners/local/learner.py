@@ -7,13 +7,17 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-from reflexio import language
+from reflexio import language as language_rules
+from reflexio.language.identify import OTHER
 from reflexio.learners.local import summarising
 from reflexio.learners.local.candidates import RuleMatch, TypeClassifier, playbook_match, strongest, without_outdated
 from reflexio.learners.local.consolidation import decide
 from reflexio.learners.local.facts import facts, time_to_live
 from reflexio.learners.local.feedback import confirmation, expert_difference, repeated_request
 from reflexio.learners.local.instructions import Instruction, instructions, to_forget, trigger_for
+from reflexio.learners.local.languages.cues import LANGUAGES
+from reflexio.learners.local.languages.repeats import repeated_request as repeated_in_language
+from reflexio.learners.local.languages.rules import language_of_turn, matches_in, unread_turns
 from reflexio.learners.local.sentences import own_sentences, quotes
 from reflexio.learners.local.tool_failures import recoveries
 from reflexio.models.config import Config
@@ -52,7 +56,8 @@ class LocalLearner:
         to_learn = strongest(
             await without_outdated([match for match in matches if not match.candidate.forget], self._embedder)
         )
-        return Extraction(tuple(await self._types.assign([*to_remove, *to_learn], config)))
+        candidates = tuple(await self._types.assign([*to_remove, *to_learn], config))
+        return Extraction(candidates, unread=unread_turns(window.turns))
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation(tuple(decide(question) for question in questions))
@@ -69,10 +74,16 @@ class LocalLearner:
                 from_turn, has_instruction = by_place[place]
                 matches += from_turn
                 if not has_instruction:
-                    matches.append(await repeated_request(turns, place, self._embedder))
+                    matches.append(await self._repetition(turns, place))
             if turn.is_new and turn.expert_content.strip():
                 matches.append(await expert_difference(turns, place, self._embedder))
         return [match for match in [*matches, *recoveries(turns)] if match]
+
+    async def _repetition(self, turns: Sequence[Turn], place: int) -> RuleMatch | None:
+        language = language_of_turn(turns, place)
+        if language in LANGUAGES:
+            return await repeated_in_language(language, turns, place, self._embedder)
+        return await repeated_request(turns, place, self._embedder)
 
 
 def _sessions(turns: Sequence[Turn]) -> list[list[Turn]]:
@@ -87,8 +98,8 @@ def _sessions(turns: Sequence[Turn]) -> list[list[Turn]]:
 def _hash_of_rules() -> str:
     """Of the source of the rules and their cues, so that it changes with every change of them."""
     digest = blake2b(digest_size=6)
-    for folder in (Path(__file__).parent, Path(language.__file__).parent):
-        for file in sorted((*folder.glob("*.py"), *folder.glob("*.toml"))):
+    for folder in (Path(__file__).parent, Path(language_rules.__file__).parent):
+        for file in sorted((*folder.rglob("*.py"), *folder.rglob("*.toml"))):
             digest.update(file.read_bytes())
     return f"rules-{digest.hexdigest()}"
 
@@ -98,6 +109,13 @@ def _apply_rules(turns: Sequence[Turn]) -> dict[int, tuple[list[RuleMatch | None
     matches: dict[int, tuple[list[RuleMatch | None], bool]] = {}
     for place, turn in enumerate(turns):
         if turn.is_new and turn.role == "user":
+            spoken_in = language_of_turn(turns, place)
+            if spoken_in == OTHER:
+                continue
+            if spoken_in in LANGUAGES:
+                taught = matches_in(spoken_in, turns, place)
+                matches[place] = [*taught], any(match.candidate.kind is Kind.USER_PLAYBOOK for match in taught)
+                continue
             forgotten = list(_requests_to_forget(turn))
             handled = {quote.text for match in forgotten for quote in match.candidate.evidence}
             orders = [order for order in instructions(turns, place) if order.sentence.verbatim not in handled]

@@ -56,6 +56,14 @@ def own_sentences(turn: Turn) -> list[Sentence]:
     return [Sentence(turn, *texts) for texts in _split_own_speech(turn.content[:MOST_READ])]
 
 
+def typed_sentences(turn: Turn) -> list[Sentence]:
+    """`own_sentences` as they were typed: the usual spelling is that of English."""
+    return [
+        sentence if MASK in sentence.own else Sentence(turn, sentence.verbatim, sentence.verbatim, sentence.verbatim)
+        for sentence in own_sentences(turn)
+    ]
+
+
 def quotes(*sentences: Sentence | None) -> tuple[Quote, ...]:
     """The sentences as evidence, each once."""
     return tuple(dict.fromkeys(Quote(sentence.turn.id, sentence.verbatim) for sentence in sentences if sentence))
