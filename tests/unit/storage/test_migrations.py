@@ -1,11 +1,13 @@
 """Schema and migrations agree."""
 
 import hashlib
+import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy import Connection, create_engine
 
 from reflexio.storage import migrate, migrations
@@ -52,3 +54,18 @@ def test_every_migration_is_listed_in_order() -> None:
     folder = Path(migrations.__file__).parent / "versions"
     files = sorted(file.name.partition("_")[0] for file in folder.glob("[0-9]*.py"))
     assert tuple(files) == migrate.REVISIONS
+
+
+def test_the_former_trigger_of_standing_orders_is_removed_by_the_migration() -> None:
+    migration = importlib.import_module("reflexio.storage.migrations.versions.0002_scope")
+    learnings = sa.table("learnings", *map(sa.column, ("id", "kind", "trigger", "content", "scope")))
+    stored = [
+        {"id": 1, "kind": "user_playbook", "trigger": "The user asks for anything", "content": "Ask why.", "scope": ""},
+        {"id": 2, "kind": "user_playbook", "trigger": "The user asks for a refund", "content": "Ask why.", "scope": ""},
+    ]
+    with sa.create_engine("sqlite://").begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE learnings (id, kind, trigger, content, scope)")
+        connection.execute(sa.insert(learnings), stored)
+        migration._decide_scopes(connection)
+        rows = connection.execute(sa.select(learnings.c.trigger, learnings.c.scope)).all()
+    assert [tuple(row) for row in rows] == [("", "always"), ("The user asks for a refund", "when_relevant")]
