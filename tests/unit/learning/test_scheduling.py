@@ -19,10 +19,11 @@ from reflexio.errors import (
 from reflexio.interactions import publish
 from reflexio.jobs.retry import LONGEST_PROBE
 from reflexio.learning import scheduler, stall
+from reflexio.learning.failure import MOST_ATTEMPTS
 from reflexio.learning.scheduler import LearningScheduler
 from reflexio.learning.service import LearningService, learning_status
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.worker import MOST_ATTEMPTS, LearnerSetup, LearningWorker
+from reflexio.learning.worker import LearnerSetup, LearningWorker
 from reflexio.models.config import Config
 from reflexio.models.extraction import (
     ClusterToSummarise,
@@ -32,6 +33,7 @@ from reflexio.models.extraction import (
     Extraction,
     Neighbourhood,
     Quote,
+    Spend,
     Summary,
     Window,
 )
@@ -64,8 +66,16 @@ class Pupil:
     errors: list[Exception] = field(default_factory=list)
     always: Exception | None = None
     seen: list[Window] = field(default_factory=list)
+    broken: Exception | None = None
+    checks: int = 0
     name: str = "pupil"
     fingerprint: str = "f"
+
+    async def check(self) -> Spend:
+        self.checks += 1
+        if self.broken:
+            raise self.broken
+        return Spend()
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         self.seen.append(window)
@@ -208,7 +218,8 @@ async def test_a_window_that_never_succeeds_is_set_aside_and_the_next_one_is_lea
 
 async def test_outages_do_not_count_towards_setting_aside(room: Room) -> None:
     answer = await room.say("one", session_finished=True)
-    room.pupil.errors = [*[ProviderUnavailable("busy")] * (MOST_ATTEMPTS + 3), UNREADABLE]
+    busy = ProviderUnavailable("busy", is_overloaded=True)
+    room.pupil.errors = [*[busy] * (MOST_ATTEMPTS + 3), UNREADABLE]
     for _ in range(MOST_ATTEMPTS + 4):
         assert await room.look() == 1
         room.clock.at += 300

@@ -151,7 +151,7 @@ class ExtractedForget(BaseModel):
 
 
 class ExtractionAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"required": ["profiles", "playbooks", "forget"]})
 
     profiles: Annotated[list[ExtractedProfile], _each(ExtractedProfile)] = []
     playbooks: Annotated[list[ExtractedPlaybook], _each(ExtractedPlaybook)] = []

@@ -23,6 +23,7 @@ from reflexio.models.extraction import (
     ExtractedLearning,
     Extraction,
     Neighbourhood,
+    Spend,
     Summary,
     Turn,
     Window,
@@ -44,6 +45,9 @@ class LocalLearner:
     @property
     def fingerprint(self) -> str:
         return _hash_of_rules()
+
+    async def check(self) -> Spend:
+        return Spend()
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         matches = [match for match in await self._matches(window.turns) if match.candidate.kind in kinds]

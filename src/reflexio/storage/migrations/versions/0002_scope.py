@@ -1,4 +1,4 @@
-"""The scope of learnings, and the mark of turns that the learner did not understand."""
+"""The scope of learnings, the mark of turns that the learner did not understand, and calls with estimated tokens."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,6 +19,7 @@ def upgrade() -> None:
     op.create_index(
         "interactions_unread", "interactions", ["org_id", "user_id", "id"], sqlite_where=sa.text("is_unread = 1")
     )
+    op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
     _decide_scopes(op.get_bind())
 
 
