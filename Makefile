@@ -15,6 +15,8 @@ help: ## Show this list
 	@$(BIN)/python -c $(USABLE) 2>/dev/null || $(MAKE) --no-print-directory .venv-made
 	@echo "Installing Reflexio into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt -e '.[server]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-warn-script-location -c constraints.txt --only-binary :all: onnxruntime 2>/dev/null \
+	  || echo "There is no onnxruntime for this Python and system: the local embedder uses numpy, which takes twice as long."
 	@touch $@
 
 # Also replaces an environment that an earlier attempt left incomplete.
@@ -32,7 +34,7 @@ help: ## Show this list
 	@$(BIN)/python -m compileall -q src/reflexio
 	@touch $@
 
-demo: .venv/.compiled ## Start a server, publish conversations, show what was learned, stop
+demo: .venv/.compiled ## Start a server, publish, learn, show the next prompt, stop
 	@$(BIN)/reflexio demo
 
 serve: .venv/.compiled ## Start a server on http://127.0.0.1:8081

@@ -33,6 +33,7 @@ ROOMS = {
     "operations": "Operations",
     "review": "Review",
     "optimisation": "Optimisation",
+    "evaluation": "Evaluation",
 }
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}
 HUGE = 10**12

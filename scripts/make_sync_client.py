@@ -26,7 +26,7 @@ from reflexio.models.playbook import (
     UpdatePlaybookStatusRequest,
     UpdateUserPlaybookRequest,
 )
-from reflexio.models.profile import GetUserProfilesRequest, UpdateUserProfileRequest
+from reflexio.models.profile import GetAllProfilesRequest, GetUserProfilesRequest, UpdateUserProfileRequest
 from reflexio.models.review import GetReviewQueueRequest, ReviewAgentPlaybooksRequest, UndoReviewRequest
 from reflexio.models.search import (
     ContextRequest,
@@ -57,6 +57,7 @@ MODELS: dict[type[BaseModel], list[str]] = {
     GetInteractionsRequest: ["user_id", WHOLE],
     GetRequestsRequest: [],
     GetUserProfilesRequest: ["user_id", WHOLE],
+    GetAllProfilesRequest: ["limit"],
     GetUserPlaybooksRequest: [],
     GetAgentPlaybooksRequest: TRACING,
     UpdateUserProfileRequest: ["user_id", "profile_id"],

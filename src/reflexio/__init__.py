@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from reflexio.agents.budget import Budget as Budget
     from reflexio.agents.evaluators.judge import Judge as Judge
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
+    from reflexio.agents.memory import InMemoryMemory as InMemoryMemory
     from reflexio.agents.reflexion_architecture import Reflexion as Reflexion
+    from reflexio.agents.vectors.memory import InMemoryVectorStore as InMemoryVectorStore
+    from reflexio.agents.vectors.postgres import PostgresVectorStore as PostgresVectorStore
+    from reflexio.agents.vectors.store import Chunk as Chunk
+    from reflexio.agents.vectors.store import SearchResult as SearchResult
+    from reflexio.agents.vectors.store import VectorStore as VectorStore
     from reflexio.client.aio import AsyncReflexioClient as AsyncReflexioClient
     from reflexio.client.sync import ReflexioClient as ReflexioClient
     from reflexio.errors import ReflexioError as ReflexioError
@@ -60,7 +66,11 @@ _NAMES = {
     "agents.budget": "Budget",
     "agents.evaluators.judge": "Judge",
     "agents.evaluators.unit_tests": "UnitTests",
+    "agents.memory": "InMemoryMemory",
     "agents.reflexion_architecture": "Reflexion",
+    "agents.vectors.memory": "InMemoryVectorStore",
+    "agents.vectors.postgres": "PostgresVectorStore",
+    "agents.vectors.store": "Chunk SearchResult VectorStore",
     "client.aio": "AsyncReflexioClient",
     "client.sync": "ReflexioClient",
     "errors": "ReflexioError",

@@ -22,12 +22,13 @@ from reflexio.learning.scheduler import LearningScheduler
 from reflexio.learning.service import LearningService
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.worker import LearnerSetup, LearningWorker, SetupFor
-from reflexio.model_choice import ChatModels, check_models, model_name
+from reflexio.model_choice import ChatModels, check_models, model_name, model_problems
 from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.loopback import is_loopback
 from reflexio.optimisation.scheduler import OptimisationScheduler
 from reflexio.optimisation.service import OptimisationBackends, OptimisationService
 from reflexio.optimisation.worker import OptimisationWorker
+from reflexio.organisations.configuration import stored_config
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
@@ -35,6 +36,7 @@ from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
 from reflexio.retrieval.embedding_backlog import keep_embedding
+from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.query import QueryEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.settings import Settings
@@ -54,6 +56,7 @@ class Reflexio:
     database: Database
     clock: Clock
     query_embedder: QueryEmbedder
+    immediate_embedder: ImmediateEmbedder
     scopes: ScopeClassifier
     work: Work
     setup_for: SetupFor
@@ -76,6 +79,21 @@ class Reflexio:
     def check_config(self, before: Config, after: Config) -> None:
         """Raises InvalidRequest for a change after which a model cannot be used. Calls nobody."""
         check_models(self.settings, before, after)
+
+    async def model_problems(self, org_id: str) -> list[str]:
+        """Why the models of an organisation cannot be used, as far as that is known without calling them."""
+        return model_problems(self.settings, await self.database.of(org_id).read(stored_config))
+
+    @property
+    def embedder_runtime(self) -> str:
+        """What computes the local embedder's vectors: "onnxruntime" or "numpy". Empty for an endpoint."""
+        return str(getattr(self.embedder, "runtime", ""))
+
+    def forget_texts(self) -> None:
+        """Drops what the embedder's caches know of texts, after the erasure of a user."""
+        forget = getattr(self.embedder, "forget", None)
+        if forget is not None:
+            forget()
 
     def start(self) -> None:
         """Starts the background work."""
@@ -230,6 +248,7 @@ async def build(
         database,
         clock,
         QueryEmbedder(embedder),
+        ImmediateEmbedder(embedder),
         scopes,
         work,
         setup_for,

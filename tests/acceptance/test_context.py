@@ -125,4 +125,63 @@ def test_facts_that_differ_in_one_word_are_all_inside(client: ReflexioClient, as
 
 def test_a_query_that_asks_nothing_brings_nothing(client: ReflexioClient) -> None:
     taught_by(client, "ann", "Answer in German", "Never use emojis", "Ask for the order number first")
-    assert [client.get_context(said, user_id="ann").context for said in ("ok", "the", "yes")] == [""] * 3
+    asked: dict[str, Any] = {"user_id": "ann", "include_always": False}
+    assert [client.get_context(said, **asked).context for said in ("ok", "the", "yes")] == [""] * 3
+
+
+def profile(client: ReflexioClient, content: str, **more: Any) -> str:
+    return client.add_user_profile([{"user_id": "ann", "content": content, **more}]).ids[0]
+
+
+def test_what_always_holds_is_inside_whatever_is_asked(client: ReflexioClient) -> None:
+    diet, jazz = profile(client, "The user is vegetarian."), profile(client, "The user likes jazz.")
+    rule = client.add_user_playbook([{"user_id": "ann", "content": "Never use emojis."}]).ids[0]
+    response = client.get_context("My invoice is wrong.", user_id="ann")
+    assert {(item.id, item.layer) for item in response.items} == {(diet, "always"), (rule, "always")}
+    assert jazz not in {item.id for item in response.items}
+    assert client.get_context("My invoice is wrong.", user_id="bob").items == []
+
+
+def test_without_a_query_there_is_what_always_holds(client: ReflexioClient) -> None:
+    diet, jazz = profile(client, "The user is vegetarian."), profile(client, "The user likes jazz.")
+    for query in (None, "", "  "):
+        assert [item.id for item in client.get_context(query, user_id="ann").items] == [diet]
+    assert client.get_context(user_id="ann", include_always=False).context == ""
+    assert jazz not in {item.id for item in client.get_context(user_id="ann").items}
+
+
+def test_each_layer_can_be_switched_off(client: ReflexioClient) -> None:
+    diet, jazz = profile(client, "The user is vegetarian."), profile(client, "The user likes jazz concerts.")
+    eventually(lambda: len(client.search_user_profiles("ann", "x", search_mode="vector").user_profiles) == 2)
+    asked = "Which jazz concerts are on this week?"
+    layers = {item.id: item.layer for item in client.get_context(asked, user_id="ann").items}
+    assert layers == {diet: "always", jazz: "relevant"}
+    only_relevant = client.get_context(asked, user_id="ann", include_always=False).items
+    assert [item.id for item in only_relevant] == [jazz]
+    only_always = client.get_context(asked, user_id="ann", include_relevant=False).items
+    assert [item.id for item in only_always] == [diet]
+
+
+def test_a_caller_decides_and_changes_the_scope(client: ReflexioClient) -> None:
+    number = profile(client, "The user likes jazz.", scope="always")
+    assert [item.id for item in client.get_context("My invoice is wrong.", user_id="ann").items] == [number]
+    client.update_user_profile(user_id="ann", profile_id=number, scope="when relevant")
+    assert client.get_context("My invoice is wrong.", user_id="ann").items == []
+    assert client.get_profiles("ann").user_profiles[0].scope == "when_relevant"
+
+
+def test_the_always_layer_keeps_to_its_share(client: ReflexioClient) -> None:
+    for number in range(40):
+        profile(client, f"The user never eats dish number {number}, whatever the occasion and whoever cooks it.")
+    lamp = profile(client, "The user's lamp arrived broken and a refund was promised.")
+    eventually(lambda: len(client.search_user_profiles("ann", "x", search_mode="vector", top_k=99).user_profiles) == 41)
+    asked: dict[str, Any] = {"user_id": "ann", "max_tokens": 600}
+    layers = {item.id: item.layer for item in client.get_context("Where is the refund for my lamp?", **asked).items}
+    assert layers[lamp] == "relevant"
+    counts = {
+        share: len(client.get_context("Where is the refund?", **asked, always_share=share).items)
+        for share in (0.0, 0.3, 0.9)
+    }
+    assert counts[0.0] < counts[0.3] < counts[0.9]
+    client.update_config({"context_always_share": 0.9})
+    assert len(client.get_context("Where is the refund?", **asked).items) == counts[0.9]

@@ -32,6 +32,7 @@ PROFILE: dict[str, Any] = {
     "source_interaction_ids": [1, 2],
     "source_span": "I eat no meat",
     "notes": "said twice",
+    "scope": "when_relevant",
 }
 USER_PLAYBOOK: dict[str, Any] = {
     "user_id": "ann",
@@ -49,6 +50,7 @@ USER_PLAYBOOK: dict[str, Any] = {
     "source_interaction_ids": [3, 4],
     "source_span": "first the date",
     "tags": ["money"],
+    "scope": "always",
 }
 AGENT_PLAYBOOK: dict[str, Any] = {
     "agent_version": "v2",
@@ -64,6 +66,7 @@ AGENT_PLAYBOOK: dict[str, Any] = {
     "source": "chat",
     "status": "pending",
     "tags": ["money"],
+    "scope": "always",
 }
 
 

@@ -47,9 +47,9 @@ def test_what_waits_is_listed_and_shown_with_evidence_and_dissent(client: Reflex
     client.run_playbook_aggregation(agent_version="v1", wait_for_response=True)
     (made,) = client.get_agent_playbooks().agent_playbooks
     listed = command("list", "--agent-version", "v1")
-    assert f"{made.agent_playbook_id}\tplaybook\t2 users; 1 disagree\t{TRIGGER}: {made.content}" in listed
+    assert f"{made.agent_playbook_id}\tplaybook\ttaught by 2 users; 1 disagrees\t{TRIGGER}: {made.content}" in listed
     shown = command("show", made.agent_playbook_id)
-    assert "Support: 2 users, 2 playbooks" in shown
+    assert "Support: taught by 2 users, in 2 playbooks" in shown
     assert "  + u1: Always ask for the order number." in shown
     assert "Disagreement:\n  - u2: Do not ask for the order number." in shown
 

@@ -435,7 +435,7 @@ def test_a_query_of_a_megabyte_is_answered(client: ReflexioClient, http: httpx.C
         ("search_interactions", {"query": "a"}, "user_id"),
         ("search_interactions", {"user_id": "ann", "most_recent_k": 0}, "most_recent_k"),
         ("search_agent_playbooks", {"query": 7}, "query"),
-        ("context", {"query": ""}, "query"),
+        ("context", {"query": "a", "always_share": 1.5}, "always_share"),
         ("context", {"query": "a", "max_tokens": 0}, "max_tokens"),
         ("context", {"query": "a", "max_tokens": 10**7}, "max_tokens"),
     ],

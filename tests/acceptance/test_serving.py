@@ -157,14 +157,6 @@ def test_a_server_on_this_machine_is_found_where_a_proxy_is_set(
         assert client.whoami().success
 
 
-def test_the_demo_runs_where_a_proxy_is_set_and_says_where_to_review() -> None:
-    command = [sys.executable, "-m", "reflexio", "demo"]
-    env = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=120)
-    assert "Learned by rules, without a model" in done.stdout
-    assert "There is no dashboard yet: review playbooks with reflexio review." in done.stdout
-
-
 def test_a_clean_stop_loses_nothing(start_server: StartServer) -> None:
     server = start_server()
     answered: list[str] = []

@@ -1,20 +1,28 @@
-"""The embedder in the package: loading, queries, imports, and queries beside an import."""
+"""The embedder in the package: loading, queries, imports, and its two runtimes compared."""
 
 import asyncio
 import json
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from threading import Event, Thread
+from typing import TYPE_CHECKING, TypeVar
 
 from reflexio.ports.embedding import Embedder
 from tests.bench.report import Figure, milliseconds
 
+if TYPE_CHECKING:
+    from reflexio.providers.embedding.local import ForwardPass
+
 LOCOMO = Path("../shared/data/retrieval/locomo.jsonl")
 T = TypeVar("T")
-TURNS, QUERIES, IMPORT = 600, 150, 5_000
+M = TypeVar("M")
+TURNS, QUERIES, IMPORT, ROUNDS = 600, 150, 5_000, 80
 
 
 def embedding() -> list[Figure]:
@@ -55,7 +63,89 @@ async def measure() -> list[dict[str, object]]:
             "wanted": 113,
             "more_is_better": True,
         },
+        *_both_runtimes(turns[:ROUNDS], questions[:ROUNDS]),
     ]
+
+
+def _both_runtimes(turns: list[str], questions: list[str]) -> list[dict[str, object]]:
+    """Time in onnxruntime against numpy: medians of pairs of calls, one right after the other."""
+    import numpy as np
+
+    from reflexio.providers.embedding.local import _tokeniser
+    from reflexio.providers.embedding.minilm import MiniLM
+
+    if not find_spec("onnxruntime"):
+        return []
+    from reflexio.providers.embedding.minilm_onnx import OnnxMiniLM
+
+    before = _memory()
+    plain, plain_seconds = _loaded(MiniLM.load)
+    plain_memory, before = _memory() - before, _memory()
+    fast, fast_seconds = _loaded(OnnxMiniLM.load)
+    fast_memory = _memory() - before
+    ids = _tokeniser().ids
+    queries, sentences = [[ids(text)] for text in questions], [[ids(text)] for text in turns]
+    many = [[ids(text) for text in questions[at : at + 8]] for at in range(0, len(questions), 8)] * 2
+    apart = max(float(np.abs(plain.vectors(batch) - fast.vectors(batch)).max()) for batch in [*queries, *sentences])
+
+    def ratio(
+        name: str, batches: list[list[list[int]]], clock: Callable[[], float], wanted: float
+    ) -> dict[str, object]:
+        pairs = [(_seconds(plain, batch, clock), _seconds(fast, batch, clock)) for batch in batches]
+        numpy_ms, onnx_ms = (statistics.median(seconds) * 1000 for seconds in zip(*pairs, strict=True))
+        value = statistics.median(onnx / plain for plain, onnx in pairs)
+        baseline = f"numpy {numpy_ms:.1f} ms, onnxruntime {onnx_ms:.1f} ms"
+        return {"name": name, "value": value, "unit": "of numpy", "wanted": wanted, "baseline": baseline}
+
+    figures = [
+        ratio("onnxruntime: processor time of a query", queries, time.thread_time, 0.5),
+        ratio("onnxruntime: processor time of a turn", sentences, time.thread_time, 0.67),
+        ratio("onnxruntime: processor time of eight queries in a batch", many, time.thread_time, 0.67),
+    ]
+    with _busy_thread():
+        figures.append(ratio("onnxruntime: query beside a busy thread", queries, time.perf_counter, 0.33))
+    return [
+        *figures,
+        {"name": "onnxruntime: largest difference of a number", "value": apart, "unit": "", "wanted": 1e-4},
+        _beside("onnxruntime: loading", fast_seconds, "s", plain_seconds),
+        _beside("onnxruntime: memory of the model", fast_memory, "MB", plain_memory),
+    ]
+
+
+def _beside(name: str, value: float, unit: str, numpy_value: float) -> dict[str, object]:
+    return {"name": name, "value": value, "unit": unit, "baseline": f"numpy {numpy_value:.3g} {unit}"}
+
+
+def _loaded(model: Callable[[Path], M]) -> tuple[M, float]:
+    from reflexio.providers.embedding.local import MODEL
+
+    began = time.perf_counter()
+    return model(MODEL / "weights.npz"), time.perf_counter() - began
+
+
+def _seconds(model: "ForwardPass", batch: list[list[int]], clock: Callable[[], float]) -> float:
+    began = clock()
+    model.vectors(batch)
+    return clock() - began
+
+
+@contextmanager
+def _busy_thread() -> Iterator[None]:
+    """A thread that runs Python code all the time."""
+    done = Event()
+
+    def count() -> None:
+        number = 0
+        while not done.is_set():
+            number += 1
+
+    thread = Thread(target=count, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 async def _embedder() -> Embedder:

@@ -2,22 +2,35 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import lru_cache
 
 import numpy as np
 import pytest
 
 from reflexio.ports.embedding import Embedder
+from reflexio.providers.embedding import local
 from reflexio.providers.embedding.cached import CachedEmbedder
+from reflexio.providers.embedding.minilm import MiniLM
 from reflexio.providers.embedding.resolve import resolve
 from reflexio.providers.scripted import ScriptedEmbedder
 from tests.contract.endpoint import endpoint
 
 
-@pytest.fixture(params=["local", "scripted", "openai", "cached"])
-async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+@lru_cache(maxsize=1)
+def _numpy_model() -> MiniLM:
+    return MiniLM.load(local.MODEL / "weights.npz")
+
+
+@pytest.fixture(params=["local on onnxruntime", "local on numpy", "scripted", "openai", "cached"])
+async def embedder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Embedder]:
+    if request.param == "local on onnxruntime":
+        pytest.importorskip("onnxruntime")
+    model = _numpy_model if request.param == "local on numpy" else local._model
+    monkeypatch.setattr(local, "_model", model)
     with endpoint() as served:
         embedders: dict[str, Embedder] = {
-            "local": resolve("local"),
+            "local on onnxruntime": resolve("local"),
+            "local on numpy": resolve("local"),
             "scripted": ScriptedEmbedder(),
             "openai": resolve("openai:loopback@64", base_url=served.url),
             "cached": CachedEmbedder(ScriptedEmbedder()),

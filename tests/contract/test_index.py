@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,10 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from reflexio.models.learning import Kind, Learning, Status
-from reflexio.ports.storage import Database, LearningFilter, QueryVector, Store, TimeRange, TurnFilter, Tx
+from reflexio.ports.storage import Database, LearningFilter, QueryVector, Store, TextVectors, TimeRange, TurnFilter, Tx
 from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.retrieval.embedding_backlog import embed_some
+from reflexio.retrieval.immediate import ImmediateEmbedder
 from tests.builders import request, said
 from tests.contract.conftest import BACKENDS
 
@@ -55,6 +57,36 @@ async def test_a_row_is_found_by_words_at_once_and_by_vector_once_embedded(datab
     await embed(database)
     assert await by_vector(store, "serve tea") == [tea, door]
     assert await by_vector(store, "lock door", limit=1) == [door]
+
+
+async def vectors_of(*texts: str) -> TextVectors:
+    return await ImmediateEmbedder(WORDS).embed(texts)
+
+
+async def test_a_row_stored_with_its_vector_is_found_at_once_and_not_queued(database: Database, store: Store) -> None:
+    vectors = await vectors_of("serve tea")
+    rows = [playbook("serve tea"), playbook("lock the door")]
+    tea, door = await store.write(lambda tx: tx.learnings.add(rows, vectors))
+    assert await by_vector(store, "tea") == [tea]
+    assert [row.row_id for row in await database.read_vectors(lambda queue: queue.waiting(9))] == [door]
+    stored = await store.read(lambda tx: tx.learnings.vectors([tea, door], WORDS.name))
+    assert stored == {tea: vectors.of["serve tea"]}
+    assert await store.read(lambda tx: tx.learnings.vectors([tea], "another:model")) == {}
+
+
+def _replace(changed: Learning, vectors: TextVectors, tx: Tx) -> None:
+    tx.learnings.replace(changed, vectors)
+
+
+async def test_a_row_changed_with_its_vector_is_found_by_its_new_meaning_at_once(
+    database: Database, store: Store
+) -> None:
+    (row,) = await add(store, playbook("serve tea"))
+    for text in ("lock the door", "water the plants"):
+        change = partial(_replace, replace(playbook(text), id=row), await vectors_of(text))
+        await store.write(change)
+        assert await by_vector(store, text) == [row]
+        assert await database.read_vectors(lambda queue: queue.waiting(9)) == []
 
 
 async def test_a_trigger_is_found_like_the_content(database: Database, store: Store) -> None:

@@ -30,6 +30,17 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[AnyStore]:
             yield made
 
 
+def test_the_embedder_is_given_by_name_or_by_place() -> None:
+    own = ScriptedEmbedder(name="own")
+    given = (
+        InMemoryVectorStore(own),
+        InMemoryVectorStore(embedder=own),
+        PostgresVectorStore(own, dsn="x"),
+        PostgresVectorStore(embedder=own, dsn="x"),
+    )
+    assert [store.embedder.name for store in given] == ["own"] * 4
+
+
 def chunks(*metadata: dict[str, Any]) -> list[Chunk]:
     return [Chunk(f"text {number}", each) for number, each in enumerate(metadata)]
 

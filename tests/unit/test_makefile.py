@@ -24,7 +24,7 @@ def make(folder: Path, python: str) -> "subprocess.CompletedProcess[str]":
     for file in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / file, folder)
     script = folder / "python"
-    script.write_text(python.format(log=folder / "log") if python == FINE else python)
+    script.write_text(python.replace("{log}", str(folder / "log")))
     script.chmod(0o755)
     command = ["make", f"PYTHON={script}", ".venv/.run"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -54,3 +54,13 @@ def test_one_that_is_fine_is_kept(tmp_path: Path) -> None:
     (tmp_path / "log").unlink()
     assert make(tmp_path, FINE).returncode == 0
     assert "venv --clear" not in (tmp_path / "log").read_text()
+
+
+WITHOUT_ONNXRUNTIME = FINE.replace("#!/bin/sh", '#!/bin/sh\ncase "$*" in *onnxruntime*) exit 1;; esac')
+
+
+def test_a_system_without_onnxruntime_is_installed_all_the_same(tmp_path: Path) -> None:
+    done = make(tmp_path, WITHOUT_ONNXRUNTIME)
+    assert done.returncode == 0
+    assert "the local embedder uses numpy" in done.stdout
+    assert (tmp_path / ".venv" / ".run").exists()

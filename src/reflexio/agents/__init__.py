@@ -41,7 +41,7 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.evaluators.evaluation import Any as Any
     from reflexio.agents.evaluators.evaluation import Weighted as Weighted
     from reflexio.agents.evaluators.judge import Judge as Judge
-    from reflexio.agents.evaluators.judge import parse_score as parse_score
+    from reflexio.agents.evaluators.score import parse_score as parse_score
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
     from reflexio.agents.events import ReflexionEvent as ReflexionEvent
     from reflexio.agents.events import ReflexionResult as ReflexionResult
@@ -81,7 +81,8 @@ _NAMES = {
     "budget": "Budget Usage",
     "evaluators.checks": "ExactMatch Regex Schema",
     "evaluators.evaluation": "All Any Weighted",
-    "evaluators.judge": "Judge parse_score",
+    "evaluators.judge": "Judge",
+    "evaluators.score": "parse_score",
     "evaluators.unit_tests": "UnitTests",
     "events": "ReflexionEvent ReflexionResult",
     "lessons.server": "ReflexioLessons",

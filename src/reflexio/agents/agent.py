@@ -8,12 +8,21 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from reflexio.agents.api import new_run_id, run_in_new_loop
-from reflexio.agents.architecture import AgentSession, Architecture, Dependencies, Event, EventKind, ReAct, RunContext
+from reflexio.agents.architecture import (
+    AgentSession,
+    Architecture,
+    Dependencies,
+    Event,
+    EventKind,
+    ReAct,
+    RunContext,
+    describe_step,
+)
 from reflexio.agents.attempt import Attempt, AttemptFailed
 from reflexio.agents.budget import UNLIMITED, Budget, Meter
-from reflexio.agents.calls import closing
+from reflexio.agents.calls import check_part, closing
 from reflexio.agents.memory import InMemoryMemory, Memory
-from reflexio.agents.model import Model, resolve_model
+from reflexio.agents.model import Model, check_model, resolve_model
 from reflexio.agents.reflexion_architecture import Reflexion
 from reflexio.agents.tools import Tool, tools_by_name
 from reflexio.errors import InvalidRequest
@@ -25,7 +34,11 @@ ARCHITECTURES: dict[str, Callable[[], Architecture]] = {"react": ReAct, "reflexi
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The answer of a run and what it cost. `interrupted` says that a limit ended it: turns or budget."""
+    """The answer of a run and what it cost. `interrupted` says that a limit ended it: turns or budget.
+
+    `stop_reason` is "answered", or why it was interrupted, or with Reflexion that of a `ReflexionResult`. `passed` and
+    `score` are the evaluator's; None when the architecture evaluates nothing.
+    """
 
     session_id: str
     output: str
@@ -37,6 +50,9 @@ class RunResult:
     finished_at: datetime
     interrupted: bool = False
     interruption_reason: str | None = None
+    passed: bool | None = None
+    score: float | None = None
+    stop_reason: str = "answered"
 
     def to_dict(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__slots__}
@@ -69,8 +85,11 @@ class Agent:
     ) -> None:
         if max_turns < 1:
             raise ValueError("max_turns must be >= 1")
+        check_part("memory", memory, Memory, "a memory, such as InMemoryMemory()")
+        check_part("budget", budget, Budget, "a Budget(…)")
         self._instructions = instructions
         self._model: Model = resolve_model(model)
+        check_model("model", self._model)
         self._tools = tools_by_name(tools)
         self.memory = InMemoryMemory() if memory is None else memory
         self._budget = budget or UNLIMITED
@@ -125,7 +144,7 @@ class Agent:
         meter = Meter(self._budget) if has_budget else attempt.meter
         deps = self._dependencies(RunContext(attempt.user_id, session.id, attempt.run_id), meter, streaming=False)
         try:
-            await self._finish(session, deps, task)
+            await self._finish(session, deps, task, attempt.steps)
         finally:
             if has_budget:
                 attempt.spend(meter.usage)
@@ -149,17 +168,22 @@ class Agent:
     def _dependencies(self, context: RunContext, meter: Meter, *, streaming: bool) -> Dependencies:
         return Dependencies(self._model, self.memory, self._tools, meter, self._max_turns, streaming, context)
 
-    async def _finish(self, session: AgentSession, deps: Dependencies, prompt: str) -> None:
-        """Runs the architecture to its end; nobody reads the events."""
+    async def _finish(
+        self, session: AgentSession, deps: Dependencies, prompt: str, steps: list[str] | None = None
+    ) -> None:
+        """Runs the architecture to its end, and notes the calls of tools in `steps`; nobody reads the events."""
         async with closing(self.architecture.run(session, deps, prompt)) as events:
-            async for _ in events:
-                continue
+            async for event in events:
+                if steps is not None and (step := describe_step(event)):
+                    steps.append(step)
 
 
 def _resolve_architecture(choice: Architecture | str | None) -> Architecture:
     if choice is None:
         return ReAct()
     if not isinstance(choice, str):
+        names = ", ".join(map(repr, sorted(ARCHITECTURES)))
+        check_part("architecture", choice, Architecture, f"one of {names}, or an architecture, such as Reflexion(…)")
         return choice
     if choice not in ARCHITECTURES:
         raise InvalidRequest(f"There is no architecture {choice!r}; there are: {', '.join(sorted(ARCHITECTURES))}.")
@@ -169,4 +193,9 @@ def _resolve_architecture(choice: Architecture | str | None) -> Architecture:
 def _result(session: AgentSession, started_at: datetime) -> RunResult:
     usage = session.cumulative_usage
     known = session.id, session.output, session.turns, usage.input_tokens, usage.output_tokens, usage.cost_usd
-    return RunResult(*known, started_at, datetime.now(UTC), session.interrupted, session.interruption_reason)
+    why = session.interruption_reason
+    stop_reason = session.stop_reason or why or "answered"
+    finished_at = datetime.now(UTC)
+    return RunResult(
+        *known, started_at, finished_at, session.interrupted, why, session.passed, session.score, stop_reason
+    )

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from reflexio.agents.attempt import Attempt, AttemptRecord
 from reflexio.agents.budget import UNLIMITED, Budget, Meter
-from reflexio.agents.calls import AsyncCall, as_async_call, is_async, is_generator, with_attempt
+from reflexio.agents.calls import AsyncCall, as_async_call, check_function, is_async, is_generator, with_attempt
 from reflexio.agents.evaluators.evaluation import Evaluators, as_evaluate
 from reflexio.agents.events import ReflexionEvent, ReflexionResult, Stopped
 from reflexio.agents.lessons.store import LessonStore, as_lesson_store
@@ -169,16 +169,15 @@ def check_options(options: Options, *, top_k: str = "top_k") -> None:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}")
 
 
-def as_reflect(reflect: Reflect) -> AsyncCall | None:
+def as_reflect(reflect: Reflect, name: str = "reflect") -> AsyncCall | None:
     match reflect:
         case None:
             return None
         case "feedback":
             return _feedback
-        case _ if callable(reflect):
-            return as_async_call(reflect)
         case _:
-            raise TypeError(f'reflect={reflect!r}: give a function, "feedback" or None.')
+            check_function(name, reflect, 'a function of the failed attempt, a Reflector(…), "feedback" or None')
+            return as_async_call(reflect)
 
 
 async def _feedback(record: AttemptRecord, attempt: Attempt | None) -> str:

@@ -4,6 +4,7 @@ The other architecture is in `reflexion_architecture.py`.
 """
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from reflexio.agents.attempt import shorten
 from reflexio.agents.budget import NO_USAGE, Meter, OutOfTime, Usage
 from reflexio.agents.calls import closing
 from reflexio.agents.memory import InMemoryMemory, Memory
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from reflexio.agents.agent import Agent
 
 Payload = dict[str, Any]
+LONGEST_STEP_PART = 200
+OUT_OF_TURNS = "max_turns_exceeded"
 
 
 class EventKind(StrEnum):
@@ -83,7 +87,11 @@ class RunContext:
 
 @dataclass(slots=True)
 class AgentSession:
-    """The state of one run. Architectures change it; `output` is the answer of the run."""
+    """The state of one run. Architectures change it; `output` is the answer of the run.
+
+    An architecture that evaluates its answer also sets `passed`, `score` and `stop_reason`. `messages` may hold an
+    earlier conversation, which a prompt continues.
+    """
 
     id: str
     instructions: str
@@ -94,6 +102,9 @@ class AgentSession:
     interrupted: bool = False
     interruption_reason: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    passed: bool | None = None
+    score: float | None = None
+    stop_reason: str = ""
 
     def book(self, usage: Usage) -> None:
         """Counts model calls: each is a turn."""
@@ -136,6 +147,17 @@ class Architecture(Protocol):
     def declared_workers(self) -> "dict[str, Agent]": ...
 
 
+def describe_step(event: Event) -> str:
+    """The result of a tool's call in one line for a reflector, which shows what was called with what; empty for other
+    events."""
+    if event.kind is not EventKind.TOOL_RESULT:
+        return ""
+    result = event.payload.get("result", {})
+    args = shorten(json.dumps(result.get("args", {}), ensure_ascii=False, default=str), LONGEST_STEP_PART)
+    text = shorten(" ".join(str(result.get("content", "")).split()), LONGEST_STEP_PART)
+    return f"- {result.get('name', '')}({args}) {'->' if result.get('ok', True) else 'failed:'} {text}"
+
+
 def interrupt_by_budget(session: AgentSession, deps: Dependencies, limit: str) -> Event:
     """Interrupts the session, and returns the event that says so."""
     session.interrupt(f"budget:{limit}")
@@ -162,8 +184,7 @@ class ReAct:
         return {}
 
     async def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]:
-        if not session.messages:
-            session.messages = await _first_messages(session, deps, prompt)
+        session.messages = await _messages_for(session, deps, prompt)
         # The session counts the turns of all attempts; the limit is for this one.
         last_turn = session.turns + (deps.max_turns if self._max_turns is None else self._max_turns)
         try:
@@ -192,7 +213,7 @@ class ReAct:
                     yield Event(EventKind.TOOL_CALL, session.id, {"call": asdict(call)})
                 for event in await deps.budget.within_time(_run_tools(reply.tool_calls, session, deps)):
                     yield event
-            session.interrupt("max_turns_exceeded")
+            session.interrupt(OUT_OF_TURNS)
         except OutOfTime:
             yield interrupt_by_budget(session, deps, "seconds")
 
@@ -207,13 +228,41 @@ async def _stream_reply(session: AgentSession, deps: Dependencies) -> AsyncGener
             yield piece
 
 
-async def _first_messages(session: AgentSession, deps: Dependencies, prompt: str) -> list[Message]:
+async def _messages_for(session: AgentSession, deps: Dependencies, prompt: str) -> list[Message]:
+    """Instructions and memory as they are now, the conversation so far, and the prompt."""
     blocks = await deps.memory.working(user_id=deps.context.user_id)
     messages = [system_message(session.instructions)] if session.instructions else []
     if blocks:
         messages.append(Message("system", "\n\n".join([block.format() for block in blocks])))
+    if session.messages:
+        messages += _conversation(session.messages, messages)
+        # A run that was interrupted before the first reply has left the same prompt.
+        if not prompt or messages[-1] == Message("user", prompt):
+            return messages
     messages.append(Message("user", prompt))
     return messages
+
+
+def _conversation(earlier: Sequence[Message], current: Sequence[Message]) -> list[Message]:
+    """The earlier messages without those that `current` repeats or renews, and with an answer to every tool call:
+    providers refuse a call without one, as an interrupted run leaves it."""
+    first_lines = {message.content.partition("\n")[0] for message in current if message.content.startswith("<")}
+    kept: list[Message] = []
+    open_calls: dict[str, ToolCall] = {}
+    for message in earlier:
+        if message.role == "system" and (message in current or message.content.partition("\n")[0] in first_lines):
+            continue
+        if message.role == "tool":
+            open_calls.pop(message.tool_call_id, None)
+        else:
+            kept += _unanswered(open_calls)
+            open_calls = {call.id: call for call in message.tool_calls}
+        kept.append(message)
+    return kept + _unanswered(open_calls)
+
+
+def _unanswered(calls: Mapping[str, ToolCall]) -> list[Message]:
+    return [Message("tool", "The call did not end.", tool_call_id=key, tool_name=calls[key].name) for key in calls]
 
 
 async def _run_tools(calls: Sequence[ToolCall], session: AgentSession, deps: Dependencies) -> list[Event]:
@@ -222,6 +271,6 @@ async def _run_tools(calls: Sequence[ToolCall], session: AgentSession, deps: Dep
     events = []
     for call, (text, worked) in zip(calls, answers, strict=True):
         session.messages.append(Message("tool", text, tool_call_id=call.id, tool_name=call.name))
-        result = {"call_id": call.id, "name": call.name, "content": text, "ok": worked}
+        result = {"call_id": call.id, "name": call.name, "args": dict(call.args), "content": text, "ok": worked}
         events.append(Event(EventKind.TOOL_RESULT, session.id, {"result": result}))
     return events

@@ -89,7 +89,7 @@ class AttemptFailed(Exception):
 class AttemptRecord:
     """The outcome of an attempt. `finished` is False when it ended without an output.
 
-    `lessons` were shown to the attempt, `lesson` was learned from it.
+    `lessons` were shown to the attempt, `lesson` was learned from it. `steps` say what the agent did: see `Attempt`.
     """
 
     number: int
@@ -101,6 +101,7 @@ class AttemptRecord:
     lesson: Lesson | None = None
     usage: Usage = NO_USAGE
     seconds: float = 0.0
+    steps: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:
@@ -111,7 +112,8 @@ class AttemptRecord:
 class Attempt:
     """What the agent gets in addition to the task. `text()` is ready to be put into a system prompt.
 
-    `meter` adds up what the whole run spends; `spend` adds to it.
+    `meter` adds up what the whole run spends; `spend` adds to it. An agent may append to `steps` what it does, one line
+    for each call of a tool: the reflector reads them.
     """
 
     task: Any
@@ -125,6 +127,7 @@ class Attempt:
     run_id: str = ""
     agent_version: str = ""
     meter: Meter = field(default_factory=Meter)
+    steps: list[str] = field(default_factory=list)
     _usage_at_start: Usage = field(init=False)
 
     def __post_init__(self) -> None:

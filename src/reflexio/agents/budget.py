@@ -57,7 +57,11 @@ class Budget:
 UNLIMITED = Budget()
 
 
-class OutOfTime(Exception):
+class OutOfBudget(Exception):
+    """A limit of the budget was reached during the work of an agent."""
+
+
+class OutOfTime(OutOfBudget):
     """The seconds of the budget ran out during a call."""
 
 

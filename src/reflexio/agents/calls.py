@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
+LONGEST_SHOWN = 100
+
 AsyncCall = Callable[[Any, Any], Awaitable[Any]]
 """A function that is awaited with a subject and the attempt."""
 
@@ -26,6 +28,33 @@ def unless_cancelled(error: BaseException) -> BaseException:
     if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
         raise error
     return error
+
+
+def check_part(name: str, part: Any, kind: type, expected: str) -> None:
+    """Raises a TypeError unless the part is None or an instance of `kind`; a class would pass for its instances."""
+    if part is not None and (isinstance(part, type) or not isinstance(part, kind)):
+        raise TypeError(f"{name}={shown(part)}: give {expected}.")
+
+
+def check_function(name: str, function: Any, expected: str) -> None:
+    """Raises a TypeError unless the function can be called with one argument, or with one and the attempt."""
+    is_class_of_parts = isinstance(function, type) and any("__call__" in vars(base) for base in function.__mro__)
+    if not callable(function) or is_class_of_parts:
+        raise TypeError(f"{name}={shown(function)} cannot be called with an output or a record: give {expected}.")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some builtins have no signature
+        return
+    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_one = any(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
+    if not takes_one or len(needed) > 2:
+        raise TypeError(f"{name}={shown(function)} takes {len(needed)} arguments: give {expected}.")
+
+
+def shown(part: Any) -> str:
+    """The part in a message: a function by its name."""
+    text = str(getattr(part, "__name__", "")) or repr(part)
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
 
 
 def describe(error: BaseException) -> str:

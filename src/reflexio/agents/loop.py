@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, TypeAlias, assert_never
 
 from reflexio.agents.attempt import Attempt, AttemptFailed, AttemptRecord, Evaluation, Lesson, shorten, value
-from reflexio.agents.budget import NO_USAGE, Meter, OutOfTime, Usage
+from reflexio.agents.budget import NO_USAGE, Meter, OutOfBudget, OutOfTime, Usage
 from reflexio.agents.calls import FAILURES, AsyncCall, closing, describe, unless_cancelled
 from reflexio.agents.evaluators.evaluation import Evaluate, is_passed
 from reflexio.agents.events import (
@@ -32,6 +32,7 @@ from reflexio.agents.events import (
     StopReason,
     ThresholdMet,
 )
+from reflexio.agents.lessons.correction import correction
 from reflexio.agents.lessons.store import LessonStore
 
 Keep = Literal["best", "last"]
@@ -175,8 +176,8 @@ class ReflexionLoop:
         """The evaluation of an attempt that raised. Without an earlier output, the caller gets the error."""
         if isinstance(error, AttemptFailed):
             return _AgentAnswer(failure=Evaluation(0.0, False, str(error), evaluator="agent"))
-        if isinstance(error, OutOfTime):
-            self._stop, message = "budget", "The time was over."
+        if isinstance(error, OutOfBudget):
+            self._stop, message = "budget", str(error) or "The time was over."
         elif any(record.finished for record in self.records):
             self._stop, message = "agent_error", describe(error)
         else:
@@ -193,7 +194,9 @@ class ReflexionLoop:
         started, finished = time.perf_counter(), answer.failure is None
         evaluation = answer.failure or await self._ask_evaluator(answer.output, attempt)
         passed = is_passed(evaluation, self.plan.threshold)
-        record = AttemptRecord(attempt.number, answer.output, evaluation, passed, finished, attempt.lessons)
+        record = AttemptRecord(
+            attempt.number, answer.output, evaluation, passed, finished, attempt.lessons, steps=tuple(attempt.steps)
+        )
         self.records.append(record)
         events: list[ReflexionEvent] = []
         if finished or evaluation.error is None:
@@ -266,7 +269,7 @@ class ReflexionLoop:
             self._reflecting_spends = self._reflecting_spends or self.meter.usage is not usage_before
         if lesson is None:
             return ()
-        self._lessons.learned.append(lesson)
+        self._lessons.learn(lesson)
         if self.plan.store is None:
             return [LessonProduced(record.number, lesson)]
         persisted = await self._with_store(attempt, self._lessons.save(self.plan.store, attempt, lesson))
@@ -301,7 +304,8 @@ class ReflexionLoop:
         record = self.records[-1]
         # Not `replace`, which takes a tenth of the time of an attempt; nor in `to_lesson`.
         known = record.number, record.output, record.evaluation, record.passed, record.finished, record.lessons
-        self.records[-1] = AttemptRecord(*known, self._lessons.learned_from(attempt), attempt.usage, seconds)
+        learned = self._lessons.learned_from(attempt)
+        self.records[-1] = AttemptRecord(*known, learned, attempt.usage, seconds, record.steps)
 
     def _result(self) -> ReflexionResult:
         best, stop_reason, usage = self._best(), self._stop or "budget", self.meter.usage
@@ -331,12 +335,18 @@ class RunLessons:
 
     def __init__(self, plan: RunPlan) -> None:
         self.learned: list[Lesson] = []
+        self._shown: list[Lesson] = []
         self._plan = plan
         self._started = datetime.now(UTC)
         self._credited: set[str] = set()
 
+    def learn(self, lesson: Lesson) -> None:
+        """Adds the latest lesson; those of this run that it corrects are no longer shown."""
+        self._shown = [*without_corrected(self._shown, lesson), lesson]
+        self.learned.append(lesson)
+
     def latest(self) -> tuple[Lesson, ...]:
-        return _distinct(self.learned)[-self._plan.top_k :]
+        return _distinct(self._shown)[-self._plan.top_k :]
 
     def learned_from(self, attempt: Attempt) -> Lesson | None:
         return self.learned[-1] if self.learned and self.learned[-1].attempt == attempt.number else None
@@ -362,7 +372,7 @@ class RunLessons:
         (saved,) = await store.save([lesson])
         lesson_id = saved.merged_into or saved.id
         if lesson_id:
-            self.learned[-1] = replace(lesson, id=lesson_id)
+            self.learned[-1] = self._shown[-1] = replace(lesson, id=lesson_id)
         place = str(getattr(store, "place", "lesson_store"))
         return [LessonPersisted(attempt.number, place, lesson_id, saved.merged_into is not None)]
 
@@ -390,6 +400,11 @@ def _distinct(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
         known = kept.pop(lesson.content, lesson)
         kept[lesson.content] = known if known.id else lesson
     return tuple(kept.values())
+
+
+def without_corrected(lessons: Sequence[Lesson], newest: Lesson) -> list[Lesson]:
+    """The lessons that the newest one does not correct: two opposite orders help no attempt."""
+    return [lesson for lesson in lessons if not correction(newest.content, lesson.content)]
 
 
 def to_lesson(answer: Any, record: AttemptRecord, attempt: Attempt) -> Lesson | None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from reflexio.agents.attempt import Lesson, bullet, escape_tags, value
-from reflexio.agents.lessons.store import Recalled, Saved
+from reflexio.agents.lessons.correction import disagreement
+from reflexio.agents.lessons.store import Recalled, Saved, save_lock
 
 
 @value
@@ -69,14 +70,17 @@ class MemoryOverlay:
 
 
 class BlockLessons:
-    """Lessons in a block of working memory: all are kept, and every later run of the user is shown all of them.
+    """Lessons in a block of working memory: every later run of the user is shown all of them.
+
+    All are kept, or the newest `max_lessons`, except for those that a newer one corrects.
 
     It is created for one run, which is shown the block as it was when the run started. So concurrent runs write
     into one block and never read each other's lessons.
     """
 
-    def __init__(self, memory: Memory, block: str) -> None:
+    def __init__(self, memory: Memory, block: str, max_lessons: int | None = None) -> None:
         self.place = block
+        self._max_lessons = max_lessons
         self._memory = memory
         self._recalled: list[Recalled] | None = None
 
@@ -92,8 +96,21 @@ class BlockLessons:
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         for lesson in lessons:
-            await self._memory.append_block(self.place, bullet(lesson.content), user_id=lesson.user_id)
+            async with save_lock(id(self._memory), self.place, lesson.user_id):
+                await self._save(lesson)
         return [Saved("") for _ in lessons]
+
+    async def _save(self, lesson: Lesson) -> None:
+        """Appends the lesson, in place of those that it corrects, and keeps the newest."""
+        line = bullet(lesson.content)
+        blocks = await self._memory.working(user_id=lesson.user_id)
+        lines = [line for block in blocks if block.name == self.place for line in block.content.splitlines()]
+        kept = [known for known in lines if not disagreement(lesson.content, known.removeprefix("- "))]
+        kept = kept if self._max_lessons is None else [*kept, line][-self._max_lessons :][:-1]
+        if kept == lines:
+            await self._memory.append_block(self.place, line, user_id=lesson.user_id)
+        else:
+            await self._memory.update_block(self.place, "\n".join([*kept, line]), user_id=lesson.user_id)
 
     async def outcome(self, run_id: str, ids: Sequence[str], passed: bool) -> None:
         """A line in a block has no counters."""

@@ -16,6 +16,8 @@ from weakref import WeakKeyDictionary
 
 from reflexio.agents.attempt import value
 from reflexio.agents.budget import NO_USAGE, Usage, price
+from reflexio.agents.calls import shown
+from reflexio.errors import InvalidRequest
 from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.models.extraction import Spend
 from reflexio.ports.chat import A, Chat, Messages, Reply, estimate
@@ -216,13 +218,25 @@ def resolve_model(model: str | Any) -> Any:
     return NamedModel(model) if isinstance(model, str) else model
 
 
+def check_model(name: str, model: Any) -> None:
+    """Raises a TypeError unless this is a model that conversations can be had with."""
+    if isinstance(model, type) or not (hasattr(model, "name") and callable(getattr(model, "complete", None))):
+        raise TypeError(f'{name}={shown(model)}: give a name like "openai:gpt-5-mini", or a Model with `complete`.')
+
+
 # One question to one model
 
 
 @cache
 def prompt(name: str) -> str:
     """The text of a prompt in `prompts/`, without its header."""
-    text = (Path(__file__).parent / "prompts" / f"{name}.md").read_text("utf-8")
+    path = Path(__file__).parent / "prompts" / f"{name}.md"
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InvalidRequest(
+            f"The prompt {str(path)!r}, a part of this package, cannot be read: {error.strerror}. Install it again."
+        ) from error
     return text.removeprefix("---\n").partition("\n---\n")[2].strip()
 
 

@@ -6,28 +6,32 @@ with a session, its memory and its model.
 """
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from reflexio.agents.api import Options, Reflect, as_reflect, check_options, new_run_id, spends, warn_of_self_judgement
 from reflexio.agents.architecture import (
+    OUT_OF_TURNS,
     AgentSession,
     Architecture,
     Dependencies,
     Event,
     EventKind,
     ReAct,
+    describe_step,
     interrupt_by_budget,
 )
-from reflexio.agents.attempt import Attempt, AttemptRecord, Evaluation, bullet
+from reflexio.agents.attempt import Attempt, AttemptFailed, AttemptRecord, Evaluation, bullet
+from reflexio.agents.budget import OutOfBudget
+from reflexio.agents.calls import check_part, closing
 from reflexio.agents.evaluators.evaluation import Evaluators, as_evaluate, guard
 from reflexio.agents.evaluators.judge import read_answer
-from reflexio.agents.events import LessonsRecalled, Progress, ReflexionEvent, Stopped
+from reflexio.agents.events import LessonsRecalled, Progress, ReflexionEvent, ReflexionResult, Stopped
 from reflexio.agents.lessons.store import LessonStore, as_lesson_store
 from reflexio.agents.loop import Keep, LearnFrom, ReflexionLoop, RunPlan
 from reflexio.agents.memory import BlockLessons, MemoryBlock, MemoryOverlay
-from reflexio.agents.model import ask_text
+from reflexio.agents.model import Model, ask_text, check_model, resolve_model
 from reflexio.agents.model import prompt as read_prompt
 from reflexio.agents.reflector import describe_failure
 from reflexio.agents.vectors.store import VectorStore
@@ -40,7 +44,7 @@ DEFAULT_REFLECTOR_PROMPT = read_prompt("reflect")
 
 
 class Interrupted(Exception):
-    """The base architecture reached one of its limits; there is nothing to evaluate."""
+    """The base architecture was interrupted for a reason of its own; there is nothing to evaluate."""
 
 
 class Reflexion:
@@ -52,6 +56,8 @@ class Reflexion:
 
     By default the agent's own model evaluates and reflects, with the two prompts; that is cheap and biased. `evaluator`
     replaces it: unit tests, a `Judge` with another model, any function of the output; so does `reflector`.
+    `evaluator_model` evaluates with the same prompt and another model. `max_lessons` limits the block to the newest.
+    An attempt that runs out of turns has failed, and the next one follows.
     `keep`, `patience`, `min_similarity` and `learn_from` are those of `reflexion()`.
     """
 
@@ -75,6 +81,8 @@ class Reflexion:
         patience: int | None = None,
         min_similarity: float | None = None,
         learn_from: LearnFrom = "failures",
+        evaluator_model: str | Model | None = None,
+        max_lessons: int | None = None,
     ) -> None:
         rules = Options(
             max_attempts=max_attempts,
@@ -86,12 +94,26 @@ class Reflexion:
             learn_from=learn_from,
         )
         check_options(rules, top_k="top_k_lessons")
-        self.base = ReAct() if base is None else base
+        if max_lessons is not None and max_lessons < 1:
+            raise ValueError("max_lessons must be >= 1")
+        if evaluator is not None and evaluator_model is not None:
+            raise ValueError("Give evaluator or evaluator_model, not both; Judge(model) is an evaluator.")
+        check_part("base", base, Architecture, "an architecture (name, run, declared_workers), such as ReAct()")
+        for name, prompt in (("evaluator_prompt", evaluator_prompt), ("reflector_prompt", reflector_prompt)):
+            check_part(name, prompt, str, "the text of the prompt, as in Path(…).read_text()")
+        check_part("lessons_block_name", lessons_block_name, str, "a name")
+        self.base: Architecture = ReAct() if base is None else base
+        self.evaluator_model: Model | None = None if evaluator_model is None else resolve_model(evaluator_model)
+        if self.evaluator_model is not None:
+            check_model("evaluator_model", self.evaluator_model)
+        self.max_lessons = max_lessons
         self.evaluator_prompt = evaluator_prompt or DEFAULT_EVALUATOR_PROMPT
         self.reflector_prompt = reflector_prompt or DEFAULT_REFLECTOR_PROMPT
         self.lessons_block_name = lessons_block_name
         self.evaluator = evaluator
         self.reflector = reflector
+        self.evaluate = None if evaluator is None else as_evaluate(evaluator, "evaluator")
+        self.reflect = as_reflect(reflector, "reflector")
         self._store = None if lesson_store is None else as_lesson_store(lesson_store)
         # Without a store every lesson of the block is shown.
         self._rules: Any = rules if lesson_store is not None else {**rules, "top_k": sys.maxsize}
@@ -110,8 +132,7 @@ class Reflexion:
                         case LessonsRecalled() if self._store is None:
                             continue  # every lesson of the block is shown anyway
                         case Stopped(result):
-                            if result.best is not None:
-                                session.output = result.best.output
+                            _conclude(session, result)
                             if result.stop_reason == "budget" and not session.interrupted:
                                 yield interrupt_by_budget(session, deps, deps.budget.reached_limit() or "seconds")
                             yield _wrap(event, session)
@@ -135,7 +156,7 @@ class Reflexion:
             reflecting_spends=self.reflector is None or spends(self.reflector),
             task=prompt,
             run_id=new_run_id(),
-            store=BlockLessons(deps.memory, self.lessons_block_name) if self._store is None else self._store,
+            store=self._store or BlockLessons(deps.memory, self.lessons_block_name, self.max_lessons),
             user_id=deps.context.user_id,
             **self._rules,
         )
@@ -149,24 +170,38 @@ class _Roles:
         self._instructions = session.instructions
         self._memory = MemoryOverlay(deps.memory, config.lessons_block_name)
         self._base_deps = deps.with_memory(self._memory)
-        self._evaluate = self._self_evaluate if config.evaluator is None else as_evaluate(config.evaluator)
-        self._reflect = as_reflect(config.reflector)
+        self._history = list(session.messages)
+        self._evaluate = config.evaluate or self._self_evaluate
+        self._reflect = config.reflect
 
     def act(self, task: str, attempt: Attempt) -> AsyncIterator[Event]:
         """Starts the base again; the attempt's lessons are in its memory, or else in its instructions."""
         base, session = self._config.base, self._session
         lessons = self._memory.content = "\n".join([bullet(lesson.content) for lesson in attempt.lessons])
-        session.messages = []
+        session.messages = list(self._history)
         session.instructions = self._instructions
+        session.interrupted, session.interruption_reason, session.output = False, None, ""
         if lessons and not getattr(base, "reads_memory", False):
             block = MemoryBlock(self._config.lessons_block_name, lessons)
             session.instructions = f"{self._instructions}\n\n{block.format()}".strip()
-        return base.run(session, self._base_deps, task)
+        return self._noting_steps(base.run(session, self._base_deps, task), attempt.steps)
+
+    async def _noting_steps(self, events: AsyncIterator[Event], steps: list[str]) -> AsyncGenerator[Event, None]:
+        async with closing(events):
+            async for event in events:
+                if step := describe_step(event):
+                    steps.append(step)
+                yield event
 
     def answer(self) -> str:
-        if self._session.interrupted:
-            raise Interrupted(self._session.interruption_reason)
-        return self._session.output
+        reason = self._session.interruption_reason or ""
+        if not self._session.interrupted:
+            return self._session.output
+        if reason == OUT_OF_TURNS:
+            raise AttemptFailed("It used up its turns without coming to an answer.")
+        if reason.startswith("budget:"):
+            raise OutOfBudget(f"The {reason} was reached during the attempt.")
+        raise Interrupted(reason)
 
     async def evaluate(self, output: Any, attempt: Attempt) -> Evaluation:
         meter = self._deps.budget
@@ -178,7 +213,7 @@ class _Roles:
         return evaluation
 
     async def _self_evaluate(self, output: Any, attempt: Attempt | None) -> Evaluation:
-        number, model = attempt.number if attempt else 1, self._deps.model
+        number, model = attempt.number if attempt else 1, self._config.evaluator_model or self._deps.model
         case = f"Task:\n{self._prompt}\n\nAgent output (attempt {number}):\n{output}"
         text, usage = await ask_text(model, self._config.evaluator_prompt, case)
         return read_answer(text, evaluator=model.name, usage=usage)
@@ -195,6 +230,14 @@ class _Roles:
             return await self._reflect(record, attempt)
         finally:
             self._session.book(attempt.usage - usage_before)
+
+
+def _conclude(session: AgentSession, result: ReflexionResult) -> None:
+    session.stop_reason, session.passed, session.score = result.stop_reason, result.passed, result.score
+    if result.best is not None:
+        session.output = result.best.output
+        if session.interruption_reason == OUT_OF_TURNS:  # only an attempt ran out of them, not the run
+            session.interrupted, session.interruption_reason = False, None
 
 
 def _wrap(event: ReflexionEvent, session: AgentSession) -> Event:

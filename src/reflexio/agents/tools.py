@@ -2,13 +2,14 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
-from reflexio.agents.calls import FAILURES, in_thread, is_async, unless_cancelled
+from reflexio.agents.calls import FAILURES, in_thread, is_async, shown, unless_cancelled
 from reflexio.agents.model import ToolCall, ToolSpec
 
 
@@ -23,10 +24,17 @@ class Tool:
     """
 
     def __init__(self, function: Callable[..., Any], *, name: str = "", description: str = "") -> None:
+        if isinstance(function, type) or not callable(function):
+            raise TypeError(f"A tool is a typed function with a docstring, or a Tool, not {shown(function)}.")
         self._function = function
         self._is_async = is_async(function)
         self._arguments = _arguments_model(function)
-        schema = self._arguments.model_json_schema()
+        try:
+            schema = self._arguments.model_json_schema()
+        except PydanticUserError as error:
+            raise ValueError(
+                f"A parameter of the tool {_name(function)!r} has a type that no model can fill: {error.message}"
+            ) from error
         schema.pop("title", None)
         self.spec = ToolSpec(name or _name(function), description or inspect.getdoc(function) or "", schema)
 
@@ -42,6 +50,8 @@ class Tool:
 
 
 def tools_by_name(functions: Sequence[Callable[..., Any] | Tool]) -> dict[str, Tool]:
+    if isinstance(functions, str | Mapping) or not isinstance(functions, Iterable):
+        raise TypeError(f"tools={shown(functions)}: give a list of typed functions, as in tools=[weather].")
     tools = [function if isinstance(function, Tool) else Tool(function) for function in functions]
     names = [tool.spec.name for tool in tools]
     if len(set(names)) < len(names):
@@ -65,18 +75,34 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> tuple[str, bool
 
 
 def _name(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
+    return str(getattr(_plain(function), "__name__", type(function).__name__))
+
+
+def _plain(function: Any) -> Any:
+    """The function that has the annotations: the one inside of a `partial`, or the method of a callable object."""
+    while isinstance(function, partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
     """The arguments as a pydantic model. Its fields are numbered, since pydantic reserves some parameter names."""
-    hints = get_type_hints(function, include_extras=True)
+    try:
+        hints = get_type_hints(_plain(function), include_extras=True)
+        parameters = inspect.signature(function).parameters
+    except (NameError, TypeError, ValueError) as error:
+        raise ValueError(f"The types of the tool {_name(function)!r} cannot be read: {error}.") from error
     fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ValueError(f"The parameter {name!r} of {_name(function)!r} has no name that a model could use.")
         if name not in hints:
             raise ValueError(f"The parameter {name!r} of {_name(function)!r} needs a type.")
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[f"field_{len(fields)}"] = (hints[name], Field(default, alias=name))
-    return create_model(_name(function), __config__=ConfigDict(extra="forbid"), **fields)
+    try:
+        return create_model(_name(function), __config__=ConfigDict(extra="forbid"), **fields)
+    except PydanticUserError as error:
+        raise ValueError(
+            f"A parameter of the tool {_name(function)!r} has a type that no model can fill: {error.message}"
+        ) from error

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexio.aggregation.clustering import Vectors, centroids, group, join
+from reflexio.aggregation.support import Support, support_of
 from reflexio.language.contradiction import contradicts
+from reflexio.models.config import PlaybookAggregatorConfig
 from reflexio.ports.storage import Cluster, Member, Pool
 
 GROWTH = 1.5
@@ -130,15 +132,21 @@ def fingerprint(members: Iterable[Member]) -> str:
 
 
 def changed_clusters(
-    clusters: Mapping[int, Sequence[Member]], states: Mapping[int, Cluster], least: int, *, retry_failed: bool
+    clusters: Mapping[int, Sequence[Member]],
+    states: Mapping[int, Cluster],
+    settings: PlaybookAggregatorConfig,
+    *,
+    retry_failed: bool,
 ) -> list[int]:
-    """Clusters that are large enough and differ from what the learner last saw.
+    """Clusters that are supported well enough and differ from what the learner last saw.
 
     A cluster that failed again and again is skipped until it changes, unless `retry_failed` is set.
     """
-    large = {number: fingerprint(members) for number, members in clusters.items() if len(members) >= least}
     changed = []
-    for number, current in large.items():
+    for number, members in clusters.items():
+        if not support_of(members).meets(settings):
+            continue
+        current = fingerprint(members)
         state = states.get(number, Cluster(number))
         is_given_up = state.failed == current and state.attempts >= MOST_ATTEMPTS
         if state.written != current and (retry_failed or not is_given_up):
@@ -146,9 +154,10 @@ def changed_clusters(
     return changed
 
 
-def unanswered_clusters(states: Iterable[Cluster], least: int) -> list[int]:
+def unanswered_clusters(states: Iterable[Cluster], settings: PlaybookAggregatorConfig) -> list[int]:
     """Clusters without new members that the learner has not summarised yet."""
-    unanswered = (state for state in states if state.size >= least and (state.failed or not state.written))
+    supported = (state for state in states if Support(state.statements, state.users).meets(settings))
+    unanswered = (state for state in supported if state.failed or not state.written)
     return [state.number for state in unanswered if state.attempts < MOST_ATTEMPTS]
 
 

@@ -5,7 +5,7 @@ members of those that they join, so that the cost is that of what is new.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from reflexio.aggregation.cluster_identity import (
     unit_length,
 )
 from reflexio.aggregation.clustering import Vectors
+from reflexio.aggregation.support import Support, with_support
 from reflexio.models.config import PlaybookAggregatorConfig
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.embedding import Embedder
@@ -72,7 +73,7 @@ class PoolClustering:
     embedder: Embedder
 
     async def cluster(self, heartbeat: Heartbeat, *, from_scratch: bool) -> Json:
-        """Assigns every member to a cluster. Returns the number of members, of clusters that are large enough, and
+        """Assigns every member to a cluster. Returns the number of members, of clusters with enough support, and
         which clusters changed.
 
         With `from_scratch` all members are clustered again, and clusters that failed often are tried again.
@@ -104,18 +105,19 @@ class PoolClustering:
 
         assignment, clusters, centroids = await asyncio.to_thread(compute)
 
-        def put(tx: Tx) -> list[int]:
+        def put(tx: Tx) -> tuple[list[Cluster], list[int]]:
             numbers = assignment.numbers
             tx.pools.assign({row.id: numbers[row.id] for row in members if numbers[row.id] != row.cluster})
             states = self._states(tx, retry_failed=retry_failed)
-            tx.pools.replace_clusters(self.agent_version, self.name, _cluster_rows(clusters, centroids, states))
+            rows = _cluster_rows(clusters, centroids, states)
+            tx.pools.replace_clusters(self.agent_version, self.name, rows)
             last, similarity = assignment.last, assignment.similarity
             self._update_pool(tx, pool, clusters=last, similarity=similarity, grouped=len(members))
             self._assign_successors(tx, clusters)
-            return changed_clusters(clusters, states, self.settings.min_cluster_size, retry_failed=retry_failed)
+            return rows, changed_clusters(clusters, states, self.settings, retry_failed=retry_failed)
 
-        changed = await self.store.write(put)
-        return self._result(len(members), [len(rows) for rows in clusters.values()], changed)
+        rows, changed = await self.store.write(put)
+        return self._result(len(members), rows, changed)
 
     async def _extend(self, pool: Pool, known: dict[int, Cluster], new: Sequence[Member], heartbeat: Heartbeat) -> Json:
         vectors = await vectors_of(new, self.embedder, heartbeat)
@@ -131,19 +133,18 @@ class PoolClustering:
         all_numbers = {**{member.id: member.cluster for member in touched_members}, **numbers}
         centroids = centroid_bytes(touched_members, rows, all_numbers)
         updated = {cluster.number: cluster for cluster in _cluster_rows(touched, centroids, known)}
-        least = self.settings.min_cluster_size
 
         def put(tx: Tx) -> list[int]:
             tx.pools.assign(numbers)
             tx.pools.put_clusters(self.agent_version, self.name, *updated.values())
             self._update_pool(tx, pool, clusters=assignment.last)
-            return changed_clusters(touched, known, least, retry_failed=False)
+            return changed_clusters(touched, known, self.settings, retry_failed=False)
 
         changed = await self.store.write(put)
         clusters = {**known, **updated}
         untouched = (cluster for number, cluster in clusters.items() if number not in touched)
-        sizes = [cluster.size for cluster in clusters.values()]
-        return self._result(sum(sizes), sizes, [*changed, *unanswered_clusters(untouched, least)])
+        members = sum(cluster.size for cluster in clusters.values())
+        return self._result(members, clusters.values(), [*changed, *unanswered_clusters(untouched, self.settings)])
 
     async def _join_existing(
         self, pool: Pool, known: dict[int, Cluster], new: Sequence[Member], vectors: Vectors
@@ -174,9 +175,9 @@ class PoolClustering:
         clusters = by_cluster(members, {member.id: member.cluster for member in members})
         return {number: clusters.get(number, []) for number in numbers}
 
-    def _result(self, members: int, sizes: Sequence[int], changed: Sequence[int]) -> Json:
-        large = sum(size >= self.settings.min_cluster_size for size in sizes)
-        return {"members": members, "clusters": large, "changed": list(changed)}
+    def _result(self, members: int, clusters: Iterable[Cluster], changed: Sequence[int]) -> Json:
+        supported = sum(Support(cluster.statements, cluster.users).meets(self.settings) for cluster in clusters)
+        return {"members": members, "clusters": supported, "changed": list(changed)}
 
     def _states(self, tx: Tx, *, retry_failed: bool) -> dict[int, Cluster]:
         """With `retry_failed`, clusters whose playbook somebody deleted count as new."""
@@ -207,6 +208,6 @@ def _cluster_rows(
     clusters: Mapping[int, Sequence[Member]], centroids: Mapping[int, bytes], states: Mapping[int, Cluster]
 ) -> list[Cluster]:
     return [
-        replace(states.get(number, Cluster(number)), size=len(members), centre=centroids[number])
+        with_support(replace(states.get(number, Cluster(number)), centre=centroids[number]), members)
         for number, members in clusters.items()
     ]

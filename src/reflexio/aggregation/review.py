@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reflexio.errors import Conflict
-from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.playbook import UpdateAgentPlaybookRequest, UpdatePlaybookStatusRequest
 from reflexio.models.profile import UpdateResponse
 from reflexio.models.review import ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
@@ -18,12 +18,12 @@ from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import get_one
 
 REVIEWED, UNDONE = "reviewed", "undone"
-CHANGEABLE = ("name", "content", "trigger", "rationale")
+CHANGEABLE = ("name", "content", "trigger", "rationale", "scope")
 
 
 @dataclasses.dataclass(frozen=True)
 class ReviewDecision:
-    """New wording, a new status, or both."""
+    """New wording or scope, a new status, or both."""
 
     wording: dict[str, Any]
     status: PlaybookStatus | None
@@ -38,8 +38,8 @@ async def decide(store: Store, clock: Clock, request: UpdatePlaybookStatusReques
 async def edit(store: Store, clock: Clock, request: UpdateAgentPlaybookRequest) -> UpdateResponse:
     """Changes the wording, the decision, or both at once."""
     now = clock.now()
-    texts = (request.playbook_name, request.content, request.trigger, request.rationale)
-    wording = {name: text for name, text in zip(CHANGEABLE, texts, strict=True) if text is not None}
+    values = (request.playbook_name, request.content, request.trigger, request.rationale, request.scope)
+    wording = {name: value for name, value in zip(CHANGEABLE, values, strict=True) if value is not None}
     decision = ReviewDecision(wording, request.playbook_status, request.reviewer, request.reason)
     await store.write(lambda tx: _change(tx, request.agent_playbook_id, decision, now))
     status = request.playbook_status
@@ -111,6 +111,8 @@ def _undo(tx: Tx, number: int, reviewer: str, reason: str, now: int) -> list[int
         raise Conflict(f"The agent playbook {number} was replaced by {current.details.get('superseded_by')} since.")
     review = PlaybookStatus(last.from_status)
     wording: dict[str, Any] = last.details.get("wording", {})
+    if "scope" in wording:
+        wording = {**wording, "scope": Scope(wording["scope"])}
     tx.learnings.replace(dataclasses.replace(current, **wording, review=review, modified_at=now))
     moved = (current.review.value, review.value)
     tx.learnings.note(LineageEvent(number, current.kind, UNDONE, now, reviewer, reason, *moved))

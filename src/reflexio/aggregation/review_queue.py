@@ -10,7 +10,7 @@ from reflexio.learning.provenance import lineage_entry
 from reflexio.models.learning import Kind, Learning, PlaybookStatus
 from reflexio.models.paging import page
 from reflexio.models.playbook import AgentPlaybook
-from reflexio.models.review import GetReviewQueueRequest, GetReviewQueueResponse, ReviewItem, SupportingQuote
+from reflexio.models.review import GetReviewQueueRequest, GetReviewQueueResponse, ReviewItem, SupportingQuote, taught_by
 from reflexio.ports.storage import LearningFilter, QueryVector, Store, Tx
 from reflexio.retrieval.filters import get_one
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
@@ -32,6 +32,7 @@ def _read_queue(tx: Tx, model: str, request: GetReviewQueueRequest) -> GetReview
         Kind.AGENT_PLAYBOOK,
         agent_version=request.agent_version,
         name=request.playbook_name,
+        scope=request.scope,
         reviews=(PlaybookStatus.PENDING,),
     )
     waiting = tx.learnings.count(pending)
@@ -54,6 +55,7 @@ def _item(tx: Tx, model: str, playbook: Learning) -> ReviewItem:
     return ReviewItem(
         agent_playbook=AgentPlaybook.of(playbook),
         support=playbook.details.get("support", 0),
+        taught_by=taught_by(playbook.details.get("support")),
         evidence_count=len(windows),
         evidence=_quotes(row for row in sources.values() if row.kind is Kind.USER_PLAYBOOK),
         disagreement=_quotes(_contradicting(tx, model, playbook)),

@@ -6,7 +6,7 @@ meanwhile survives and approved playbooks stay as they are.
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +15,15 @@ from pydantic import TypeAdapter
 from reflexio.aggregation.cluster_identity import fingerprint, unit_length
 from reflexio.aggregation.pool import vectors_of
 from reflexio.aggregation.review import retire
+from reflexio.aggregation.support import support_of, with_support
 from reflexio.errors import ProviderError, ProviderUnavailable
 from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.worker import LearnerSetup
-from reflexio.models.config import Config
+from reflexio.models.config import Config, PlaybookAggregatorConfig
 from reflexio.models.extraction import ClusterToSummarise, PlaybookText
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope
 from reflexio.models.paging import Page
+from reflexio.models.review import taught_by
 from reflexio.ports.storage import Cluster, LearningFilter, LineageEvent, Member, QueryVector, Store, Tx
 from reflexio.ports.work import Json
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
@@ -44,7 +46,7 @@ class ClusterSummary:
     agent_version: str
     name: str
     number: int
-    least: int
+    settings: PlaybookAggregatorConfig
     config: Config
     store: Store
     setup: LearnerSetup
@@ -57,7 +59,7 @@ class ClusterSummary:
     async def write(self) -> Json:
         """The learner's answer for the cluster as it is now, and which members it was shown."""
         members = await self.store.read(self._members)
-        if len(members) < self.least:
+        if not support_of(members).meets(self.settings):
             return {"is_gone": True}
         vectors = await vectors_of(members, self.setup.embedder)
         centre = unit_length(vectors.sum(axis=0, keepdims=True))[0]
@@ -65,7 +67,7 @@ class ClusterSummary:
         shown = _without_repetition(most_central)[:MOST_READ]
         query = QueryVector(self.setup.embedder.name, tuple(centre.tolist()))
         seen = {"shown": [member.id for member in shown], "fingerprint": fingerprint(members)}
-        question, is_rejected = await self.store.read(lambda tx: self._question(tx, shown, len(members), query))
+        question, is_rejected = await self.store.read(lambda tx: self._question(tx, shown, members, query))
         if is_rejected or len(question.members) < len(shown):
             return {**seen, "is_unasked": True}
         answer = await self.setup.learner.summarise(question, self.config)
@@ -79,12 +81,12 @@ class ClusterSummary:
         return tx.pools.cluster(self.agent_version, self.name, self.number)
 
     def _question(
-        self, tx: Tx, shown: Sequence[Member], count: int, query: QueryVector
+        self, tx: Tx, shown: Sequence[Member], members: Sequence[Member], query: QueryVector
     ) -> tuple[ClusterToSummarise, bool]:
         playbooks = self._playbooks(tx)
         before = next((row for row in playbooks if row.review in OPEN), None)
         rows = tx.learnings.many([member.id for member in shown])
-        members = tuple(rows[member.id] for member in shown if member.id in rows)
+        read = tuple(rows[member.id] for member in shown if member.id in rows)
         where = LearningFilter(Kind.AGENT_PLAYBOOK, agent_version=self.agent_version, name=self.name, reviews=OPEN)
         own = {row.id for row in playbooks}
         hits = search(
@@ -92,7 +94,8 @@ class ClusterSummary:
         ).hits
         near = tx.learnings.many([hit.id for hit in hits if hit.id not in own])
         known = tuple(near[hit.id] for hit in hits if hit.id in near)[:MOST_KNOWN]
-        return ClusterToSummarise(self.name, members, count, before, known), _is_rejected(playbooks, count)
+        question = ClusterToSummarise(self.name, read, len(members), before, known)
+        return question, _is_rejected(playbooks, support_of(members).statements)
 
     def _playbooks(self, tx: Tx) -> list[Learning]:
         """The current agent playbooks of this cluster, newest first."""
@@ -109,16 +112,18 @@ class ClusterSummary:
         members = self._members(tx)
         is_stale = bool(set(answer.get("shown", ())) - {member.id for member in members})
         if answer.get("is_gone") or is_stale:
-            shrunk = dataclasses.replace(self._state(tx), size=len(members), written="")
+            shrunk = with_support(dataclasses.replace(self._state(tx), written=""), members)
             tx.pools.put_clusters(self.agent_version, self.name, shrunk)
             return {"numbers": [], "is_stale": is_stale}
         now = self.setup.clock.now()
         rule = RULE.validate_python(answer["rule"]) if answer.get("rule") else None
         playbooks = [row for row in self._playbooks(tx) if row.review in OPEN]
         rows = tx.learnings.many([member.id for member in members[-MOST_WINDOWS:]])
+        support = support_of(members)
         evidence = {
             "source_windows": [_source_window(rows[number]) for number in sorted(rows)],
-            "support": support(member.user_id for member in members),
+            "support": support.users,
+            "statements": support.statements,
         }
         is_new = rule is not None and (rule.content, rule.trigger) not in [(p.content, p.trigger) for p in playbooks]
         if rule is not None and is_new:
@@ -126,7 +131,7 @@ class ClusterSummary:
         else:
             number = _update_evidence(tx, playbooks, evidence, now)
         written = {"playbook_id": number, "written": answer["fingerprint"]}
-        clean = dataclasses.replace(self._state(tx), failed="", attempts=0, error="", size=len(members))
+        clean = with_support(dataclasses.replace(self._state(tx), failed="", attempts=0, error=""), members)
         tx.pools.put_clusters(self.agent_version, self.name, dataclasses.replace(clean, **written))
         return {"numbers": [number] if is_new else [], "is_stale": False}
 
@@ -174,7 +179,8 @@ class ClusterSummary:
             modified_at=now,
         )
         (number,) = tx.learnings.add([new])
-        reason = f"made of {len(evidence['source_windows'])} playbooks of {evidence['support']} users"
+        count = len(evidence["source_windows"])
+        reason = f"made of {count} playbook{'s' * (count != 1)}, {taught_by(evidence['support'])}"
         tx.learnings.note(LineageEvent(number, new.kind, "aggregated", now, learner.name, reason))
         for row in pending:
             retire(tx, row, number, learner.name, reason, now)
@@ -184,11 +190,6 @@ class ClusterSummary:
 def _common_scope(members: Collection[Learning]) -> Scope:
     always = sum(member.scope is Scope.ALWAYS for member in members)
     return Scope.ALWAYS if always * 2 > len(members) else Scope.WHEN_RELEVANT
-
-
-def support(users: Iterable[str]) -> int:
-    """The number of distinct users."""
-    return len(set(users))
 
 
 def _source_window(row: Learning) -> Json:
@@ -216,8 +217,10 @@ def _without_repetition(members: Sequence[Member]) -> list[Member]:
     return kept
 
 
-def _is_rejected(playbooks: Sequence[Learning], count: int) -> bool:
-    """Whether a person rejected the newest playbook of this cluster, and it has not grown much since."""
+def _is_rejected(playbooks: Sequence[Learning], statements: int) -> bool:
+    """Whether a person rejected the newest playbook of this cluster, and not much more was said since."""
     if not playbooks or playbooks[0].review is not PlaybookStatus.REJECTED:
         return False
-    return count < PROPOSE_AGAIN * len(playbooks[0].details.get("source_windows", []))
+    details = playbooks[0].details
+    before: int = details.get("statements", len(details.get("source_windows", [])))
+    return statements < PROPOSE_AGAIN * before

@@ -5,7 +5,8 @@ from collections.abc import Set
 from typing import Any
 
 from reflexio.aggregation.service import aggregator_settings
-from reflexio.models.learning import Kind, Learning, Status
+from reflexio.models.config import PlaybookAggregatorConfig
+from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.storage import LearningFilter, LineageEvent, TurnScope, Tx
 from reflexio.retrieval.filters import all_pages
@@ -14,8 +15,8 @@ from reflexio.retrieval.filters import all_pages
 def withdraw_user(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool) -> int:
     """Removes the windows of a user from agent playbooks, before the rows of the user are removed.
 
-    With `withdraw_unsupported`, playbooks that fewer users than `min_cluster_size` still support are archived;
-    returns how many.
+    A pending playbook that fewer than `min_distinct_users` still support is archived; with `withdraw_unsupported`,
+    also each playbook that fewer users than `min_cluster_size` support. Returns how many.
     """
     own = LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)
     playbooks = {row.id for row in all_pages(tx, own)}
@@ -28,10 +29,10 @@ def withdraw_user(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool)
         remaining = _without_user(row, playbooks, turns, now)
         if remaining is row:
             continue
-        least = aggregator_settings(config, row.name).min_cluster_size
-        if withdraw_unsupported and row.status is Status.CURRENT and remaining.details["support"] < least:
+        least = _least_support(row, aggregator_settings(config, row.name), withdraw_unsupported)
+        if row.status is Status.CURRENT and remaining.details["support"] < least:
             remaining = dataclasses.replace(remaining, status=Status.ARCHIVED)
-            reason = f"fewer than {least} users support it"
+            reason = f"fewer than {least} users support it" if least > 1 else "nobody supports it any more"
             moved = (row.status.value, remaining.status.value)
             tx.learnings.note(LineageEvent(row.id, row.kind, "withdrawn", now, "", reason, *moved))
             withdrawn += 1
@@ -39,6 +40,13 @@ def withdraw_user(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool)
         if row.cluster and row.status is Status.CURRENT:
             _summarise_again(tx, row, now)
     return withdrawn
+
+
+def _least_support(row: Learning, settings: PlaybookAggregatorConfig, withdraw_unsupported: bool) -> int:
+    """The number of users below which the playbook is withdrawn. What a person approved stays unless told otherwise."""
+    if withdraw_unsupported:
+        return max(settings.min_cluster_size, settings.min_distinct_users)
+    return settings.min_distinct_users if row.review is PlaybookStatus.PENDING and row.cluster else 0
 
 
 def _summarise_again(tx: Tx, row: Learning, now: int) -> None:
@@ -54,7 +62,9 @@ def _without_user(row: Learning, playbooks: Set[int], turns: Set[int], now: int)
     kept = [rest for window in windows if (rest := _window_without_user(window, playbooks, turns))]
     if kept == windows:
         return row
-    support = max(0, row.details.get("support", len(windows)) - 1)
+    supported = row.details.get("support", len(windows))
+    # A window that only loses turns is somebody else's.
+    support = max(0, supported - 1) if len(kept) < len(windows) else supported
     # The quoted words are dropped: it is not known which user said them.
     details = {name: value for name, value in row.details.items() if name != "source_span"}
     return dataclasses.replace(row, details={**details, "source_windows": kept, "support": support}, modified_at=now)

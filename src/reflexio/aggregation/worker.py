@@ -69,8 +69,8 @@ class AggregationWorker:
         changed = await self._cluster_pools(steps, run, operation, config, setup)
         has_failed = False
         for name, number in changed:
-            least = aggregator_settings(config, name).min_cluster_size
-            cluster = ClusterSummary(run.agent_version, name, number, least, config, store, setup)
+            settings = aggregator_settings(config, name)
+            cluster = ClusterSummary(run.agent_version, name, number, settings, config, store, setup)
             if not await operation.heartbeat(cluster.label):
                 return False
             has_failed |= not await self._summarise(steps, operation, cluster)

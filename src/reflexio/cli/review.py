@@ -22,6 +22,8 @@ Ids = Annotated[list[int], typer.Argument(help="Numbers of agent playbooks.")]
 Number = Annotated[int, typer.Argument(help="Number of an agent playbook.")]
 Version = Annotated[str | None, typer.Option("--agent-version", help="Only this agent version.")]
 Type = Annotated[str | None, typer.Option("--playbook-name", help="Only this playbook type.")]
+OnlyScope = Annotated[str | None, typer.Option("--scope", help="Only this scope: always or when_relevant.")]
+Scope = Annotated[str | None, typer.Option("--scope", help="When it belongs into a prompt: always or when_relevant.")]
 Reason = Annotated[str, typer.Option(help="The reason, stored with the decision.")]
 Reviewer = Annotated[str, typer.Option(help="Name of the reviewer, stored with the decision (your login name).")]
 CHOICES = "[a]pprove  [r]eject  [e]dit and approve  [s]kip  [q]uit"
@@ -53,13 +55,14 @@ def root(
     context: typer.Context,
     agent_version: Version = None,
     playbook_name: Type = None,
+    scope: OnlyScope = None,
     reviewer: Reviewer = "",
     url: Url = "",
 ) -> None:
     if context.invoked_subcommand is not None:
         return
     with _connect(url) as client:
-        items = _queue(client, agent_version, playbook_name)
+        items = _queue(client, agent_version, playbook_name, scope)
         if is_terminal():
             _walk(client, items, _reviewer_name(reviewer))
         else:
@@ -67,10 +70,12 @@ def root(
 
 
 @app.command("list")
-def list_queue(agent_version: Version = None, playbook_name: Type = None, url: Url = "") -> None:
+def list_queue(
+    agent_version: Version = None, playbook_name: Type = None, scope: OnlyScope = None, url: Url = ""
+) -> None:
     """List the review queue, one playbook a line."""
     with _connect(url) as client:
-        _list(_queue(client, agent_version, playbook_name))
+        _list(_queue(client, agent_version, playbook_name, scope))
 
 
 @app.command()
@@ -101,14 +106,15 @@ def edit(
     content: Annotated[str | None, typer.Option(help="The new text.")] = None,
     trigger: Annotated[str | None, typer.Option(help="When it applies.")] = None,
     rationale: Annotated[str | None, typer.Option(help="The rationale.")] = None,
+    scope: Scope = None,
     approved: Annotated[bool, typer.Option("--approve", help="Approve it in the same call.")] = False,
     reason: Reason = "",
     reviewer: Reviewer = "",
     url: Url = "",
 ) -> None:
-    """Change the wording of one agent playbook, and with --approve approve it. Without a wording it asks for one."""
+    """Change the wording or scope of one agent playbook, and with --approve approve it. Without either it asks."""
     with _connect(url) as client:
-        if content is None and trigger is None and rationale is None:
+        if content is None and trigger is None and rationale is None and scope is None:
             (item,) = client.get_review_queue(agent_playbook_id=number).items
             content = _ask_wording(item.agent_playbook)
         response = client.update_agent_playbook(
@@ -116,6 +122,7 @@ def edit(
             content=content,
             trigger=trigger,
             rationale=rationale,
+            scope=scope,
             playbook_status="approved" if approved else None,
             reviewer=_reviewer_name(reviewer),
             reason=reason,
@@ -134,11 +141,15 @@ def _decide(client: "ReflexioClient", numbers: list[int], status: str, reviewer:
     _print_response(client.review_agent_playbooks(numbers, playbook_status=status, reviewer=reviewer, reason=reason))
 
 
-def _queue(client: "ReflexioClient", agent_version: str | None, playbook_name: str | None) -> "list[ReviewItem]":
+def _queue(
+    client: "ReflexioClient", agent_version: str | None, playbook_name: str | None, scope: str | None
+) -> "list[ReviewItem]":
     items: list[ReviewItem] = []
     cursor = None
     while True:
-        page = client.get_review_queue(agent_version=agent_version, playbook_name=playbook_name, cursor=cursor)
+        page = client.get_review_queue(
+            agent_version=agent_version, playbook_name=playbook_name, scope=scope, cursor=cursor
+        )
         items += page.items
         cursor = page.next_cursor
         if cursor is None:
@@ -148,7 +159,9 @@ def _queue(client: "ReflexioClient", agent_version: str | None, playbook_name: s
 def _list(items: "list[ReviewItem]") -> None:
     for item in items:
         playbook = item.agent_playbook
-        marks = [f"{item.support} users"] + [f"{len(item.disagreement)} disagree"] * bool(item.disagreement)
+        against = len(item.disagreement)
+        marks = [item.taught_by] + [f"{against} disagree{'s' * (against == 1)}"] * bool(against)
+        marks += ["always"] * (playbook.scope.value == "always")
         marks += [f"replaces {', '.join(map(str, playbook.replaces))}"] * bool(playbook.replaces)
         typer.echo(f"{playbook.agent_playbook_id}\t{playbook.playbook_name}\t{'; '.join(marks)}\t{_line(playbook)}")
     if not items:
@@ -209,7 +222,8 @@ def describe(item: "ReviewItem") -> str:
         *([f"When: {playbook.trigger}"] if playbook.trigger else []),
         f"Do:   {playbook.content}",
         *([f"Why:  {playbook.rationale}"] if playbook.rationale else []),
-        f"Support: {item.support} users, {item.evidence_count} playbooks",
+        f"Scope: {playbook.scope.value.replace('_', ' ')}",
+        f"Support: {item.taught_by}, in {item.evidence_count} playbook{'s' * (item.evidence_count != 1)}",
         *(f"  + {_quote(quote)}" for quote in item.evidence),
         *(["Disagreement:"] if item.disagreement else []),
         *(f"  - {_quote(quote)}" for quote in item.disagreement),

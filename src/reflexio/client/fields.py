@@ -53,6 +53,22 @@ class GetUserProfilesFields(TypedDict, total=False):
     request: GetUserProfilesRequest | dict[str, Any] | None
 
 
+class GetAllProfilesFields(TypedDict, total=False):
+    user_id: str | None
+    profile_id: str | None
+    query: str | None
+    source: str | None
+    profile_time_to_live: ProfileTimeToLive | str | None
+    status_filter: Status | str | None
+    tags: Sequence[str] | None
+    scope: Scope | str | None
+    date_field: str | None
+    include_tombstones: bool
+    start_time: datetime | None
+    end_time: datetime | None
+    cursor: str | None
+
+
 class GetUserPlaybooksFields(TypedDict, total=False):
     user_playbook_id: int | None
     user_id: str | None
@@ -124,6 +140,7 @@ class GetReviewQueueFields(TypedDict, total=False):
     agent_playbook_id: int | None
     playbook_name: str | None
     agent_version: str | None
+    scope: Scope | str | None
     cursor: str | None
 
 

@@ -78,6 +78,11 @@ def as_json(value: Any) -> Any:
     return value
 
 
+def as_query(request: BaseModel) -> dict[str, Any]:
+    """What the caller set, as parameters of a URL."""
+    return request.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+
+
 def prepare(
     endpoint: Endpoint,
     method: str,

@@ -10,6 +10,10 @@ from pydantic import BaseModel
 
 from reflexio.client.cache import AGENT_PLAYBOOKS, LEARNINGS, PROFILES
 from reflexio.models.config import Config, SetConfigResponse, StorageStatsResponse, WhoamiResponse
+from reflexio.models.evaluation import (
+    GetAgentSuccessEvaluationResultsRequest,
+    GetAgentSuccessEvaluationResultsResponse,
+)
 from reflexio.models.interaction import (
     BulkDeleteResponse,
     ClearUserDataRequest,
@@ -80,6 +84,7 @@ from reflexio.models.profile import (
     AddUserProfileRequest,
     DeleteProfilesByIdsRequest,
     DeleteUserProfileRequest,
+    GetAllProfilesRequest,
     GetProfilesResponse,
     GetUserProfilesRequest,
     UpdateResponse,
@@ -201,7 +206,9 @@ GENERATE_PROFILES = _change(
 )
 ADD_PROFILES = _change("/api/add_user_profile", AddUserProfileRequest, AddResponse, PROFILES)
 GET_PROFILES = _read("/api/get_profiles", GetUserProfilesRequest, GetProfilesResponse, cached_as=PROFILES)
-GET_ALL_PROFILES = _get("/api/get_all_profiles", GetProfilesResponse, fails_open=True)
+GET_ALL_PROFILES = ClientRoute(
+    "GET", "/api/get_all_profiles", GetProfilesResponse, GetAllProfilesRequest, fails_open=True
+)
 UPDATE_PROFILE = _update("/api/update_user_profile", UpdateUserProfileRequest, PROFILES)
 DELETE_PROFILE = _delete("/api/delete_profile", DeleteUserProfileRequest, DeleteResponse, PROFILES)
 DELETE_PROFILES = _delete("/api/delete_profiles_by_ids", DeleteProfilesByIdsRequest, BulkDeleteResponse, PROFILES)
@@ -286,6 +293,13 @@ WHOAMI = _get("/api/whoami", WhoamiResponse)
 STORAGE_STATS = _get("/api/storage_stats", StorageStatsResponse)
 GET_USAGE = _get("/api/usage", UsageResponse)
 GET_STALL_STATE = _get("/stall_state", StallStateResponse)
+
+# Evaluation
+GET_EVALUATIONS = _read(
+    "/api/get_agent_success_evaluation_results",
+    GetAgentSuccessEvaluationResultsRequest,
+    GetAgentSuccessEvaluationResultsResponse,
+)
 
 # Operations and optimisation
 GET_OPERATION_STATUS = _get("/api/get_operation_status", GetOperationStatusResponse)

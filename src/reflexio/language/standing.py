@@ -20,7 +20,7 @@ def fact_holds_always(text: str) -> bool | None:
     text = _shortened(text)
     if CUES["how_to_answer"].search(text) or CUES["limits"].search(text):
         return True
-    if CUES["preference"].match(text):
+    if CUES["preference"].match(text) or CUES["passing"].search(text) or CUES["about_others"].match(text):
         return False
     if CUES["who_the_user_is"].search(text):
         return True

@@ -72,6 +72,16 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(root(word) for word in words(text) if not (word in empty or is_negation(word)))
 
 
+def says_nothing_alone(word: str) -> bool:
+    """Whether a word, in lower case, is no answer by itself in any language: grammar, yes and no, courtesies."""
+    return word in CUES.lists["says_nothing_alone"] or is_negation(word)
+
+
+def is_without_meaning(word: str) -> bool:
+    """Whether a word, in lower case, says nothing even inside a sentence."""
+    return word in _words_without_meaning() or says_nothing_alone(word)
+
+
 def figures(text: str) -> frozenset[str]:
     """The numbers of a text: two texts that differ in them say different things."""
     return frozenset(_FIGURE.findall(text))

@@ -4,8 +4,9 @@ What to decide (add, merge, replace, drop, forget) is the learner's task.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
@@ -13,8 +14,14 @@ from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import Page
 from reflexio.models.wire import NEVER_EXPIRES
 from reflexio.ports.embedding import Embedder
-from reflexio.ports.storage import LearningFilter, LineageEvent, QueryVector, Store, Tx
+from reflexio.ports.storage import NO_VECTORS, LearningFilter, LineageEvent, QueryVector, Store, TextVectors, Tx
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
 
 MOST_FORGOTTEN = 10_000
 NEAR, MOST_NEIGHBOURS = 0.4, 5
@@ -44,22 +51,35 @@ async def find_neighbours(
     vectors = await embedder.embed([candidate.text for candidate in candidates])
     queries = [QueryVector(embedder.name, tuple(vector.tolist())) for vector in vectors]
 
-    def read(tx: Tx) -> list[list[Learning]]:
+    def read(tx: Tx) -> tuple[list[list[Learning]], dict[int, bytes]]:
         pairs = zip(candidates, queries, strict=True)
-        return [_find_near(tx, user_id, candidate, query, status) for candidate, query in pairs]
+        stored = [_find_near(tx, user_id, candidate, query, status) for candidate, query in pairs]
+        return stored, tx.learnings.vectors([learning.id for near in stored for learning in near], embedder.name)
 
-    stored = await store.read(read)
-    texts = [learning.text for near in stored for learning in near]
-    others = await embedder.embed(texts) if texts else vectors[:0]
-    neighbourhoods, at = [], 0
+    stored, known = await store.read(read)
+    others = await _vectors_of({learning.id: learning for near in stored for learning in near}, known, embedder)
+    neighbourhoods = []
     for candidate, vector, near in zip(candidates, vectors, stored, strict=True):
-        cosines = (others[at : at + len(near)] @ vector).tolist()
-        at += len(near)
+        cosines = [float(others[learning.id] @ vector) for learning in near]
         pairs = sorted(zip(near, cosines, strict=True), key=lambda pair: (-pair[1], pair[0].id))
         floor = -1.0 if candidate.content == EVERYTHING and candidate.forget else NEAR
         neighbours = [Neighbour(learning, cosine) for learning, cosine in pairs if cosine >= floor]
         neighbourhoods.append(Neighbourhood(candidate, tuple(neighbours)))
     return neighbourhoods
+
+
+async def _vectors_of(
+    learnings: Mapping[int, Learning], known: Mapping[int, bytes], embedder: Embedder
+) -> dict[int, "Vector"]:
+    """The stored vectors of these rows; only rows that have none yet are embedded."""
+    from numpy import float16, float32, frombuffer
+
+    vectors: dict[int, Vector] = {number: frombuffer(blob, float16).astype(float32) for number, blob in known.items()}
+    missing = [number for number in learnings if number not in vectors]
+    if missing:
+        embedded = await embedder.embed([learnings[number].text for number in missing])
+        vectors |= dict(zip(missing, embedded, strict=True))
+    return vectors
 
 
 def _has_any(tx: Tx, user_id: str, candidates: Sequence[ExtractedLearning], status: Status) -> bool:
@@ -88,8 +108,17 @@ def without_duplicates(candidates: Sequence[ExtractedLearning]) -> tuple[Extract
     return tuple(first.values())
 
 
-def new_learning(candidate: ExtractedLearning, decision: Decision, origin: Origin, now: int) -> Learning:
-    """The row for a candidate."""
+def scope_after(candidate: ExtractedLearning, decision: Decision, retired: Sequence[Learning]) -> Scope:
+    """What always held goes on to hold when it is said anew; unless the new wording is for one situation only."""
+    trigger = decision.trigger or candidate.trigger
+    stood = any(old.scope is Scope.ALWAYS and (old.trigger or not trigger) for old in retired)
+    return Scope.ALWAYS if stood else candidate.scope or Scope.WHEN_RELEVANT
+
+
+def new_learning(
+    candidate: ExtractedLearning, decision: Decision, origin: Origin, now: int, retired: Sequence[Learning] = ()
+) -> Learning:
+    """The row for a candidate that takes the place of the `retired` ones."""
     content = decision.content or candidate.content
     seconds = candidate.time_to_live.seconds
     is_profile = candidate.kind is Kind.PROFILE
@@ -113,7 +142,7 @@ def new_learning(candidate: ExtractedLearning, decision: Decision, origin: Origi
         trigger=decision.trigger or candidate.trigger,
         rationale=decision.rationale or candidate.rationale,
         status=origin.status,
-        scope=candidate.scope or Scope.WHEN_RELEVANT,
+        scope=scope_after(candidate, decision, retired),
         details={**evidence, **(profile_details if is_profile else {}), "metadata": candidate.metadata},
         created_at=now,
         modified_at=now,
@@ -122,7 +151,11 @@ def new_learning(candidate: ExtractedLearning, decision: Decision, origin: Origi
 
 
 def apply_decisions(
-    tx: Tx, decided: Sequence[tuple[ExtractedLearning, Decision]], origin: Origin, now: int
+    tx: Tx,
+    decided: Sequence[tuple[ExtractedLearning, Decision]],
+    origin: Origin,
+    now: int,
+    vectors: TextVectors = NO_VECTORS,
 ) -> dict[str, int]:
     """Applies all decisions of a window within its transaction; returns how many were added and updated."""
     counts = {"profiles_added": 0, "profiles_updated": 0, "playbooks_added": 0, "playbooks_updated": 0, "forgotten": 0}
@@ -135,30 +168,35 @@ def apply_decisions(
                 where = LearningFilter(candidate.kind, ids=decision.targets, user_id=origin.user_id)
                 counts["forgotten"] += tx.learnings.remove(where)
             case "add" | "merge" | "replace":
-                added = new_learning(candidate, decision, origin, now)
-                (number,) = tx.learnings.add([added])
+                retired = _targets(tx, candidate, decision, origin)
+                added = new_learning(candidate, decision, origin, now, retired)
+                (number,) = tx.learnings.add([added], vectors)
                 added = dataclasses.replace(added, id=number)
                 turns = ", ".join(map(str, added.details["source_interaction_ids"]))
                 reason = decision.reason or f"learned from turns {turns}"
                 tx.learnings.note(LineageEvent(number, added.kind, "learned", now, origin.learner, reason))
-                retired = _retire_targets(tx, added, decision, origin, now)
+                _retire(tx, retired, added, decision, origin, now)
                 counts[f"{counted}_{'updated' if retired else 'added'}"] += 1
     return counts
 
 
-def _retire_targets(tx: Tx, successor: Learning, decision: Decision, origin: Origin, now: int) -> int:
+def _targets(tx: Tx, candidate: ExtractedLearning, decision: Decision, origin: Origin) -> list[Learning]:
+    """The rows that the decision names, as far as they are the user's and in force."""
+    rows = tx.learnings.many(decision.targets).values() if decision.targets else ()
+    own = [row for row in rows if row.user_id == origin.user_id and row.kind is candidate.kind]
+    return [row for row in own if row.status is origin.status]
+
+
+def _retire(
+    tx: Tx, retired: Sequence[Learning], successor: Learning, decision: Decision, origin: Origin, now: int
+) -> None:
     """Retires the rows that the new one replaces: they are kept with a pointer to it, and not found any more."""
     status = Status.MERGED if decision.action == "merge" else Status.SUPERSEDED
     pointer = "merged_into" if decision.action == "merge" else "superseded_by"
-    retired = 0
-    for old in tx.learnings.many(decision.targets).values():
-        if old.user_id != origin.user_id or old.kind is not successor.kind or old.status is not origin.status:
-            continue
+    for old in retired:
         details = {**old.details, pointer: successor.public_id}
         tx.learnings.replace(dataclasses.replace(old, status=status, details=details, modified_at=now))
         moved = (old.status.value, status.value)
         tx.learnings.note(
             LineageEvent(old.id, old.kind, str(decision.action), now, origin.learner, decision.reason, *moved)
         )
-        retired += 1
-    return retired

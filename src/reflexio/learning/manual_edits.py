@@ -1,7 +1,7 @@
 """Profiles and playbooks by hand: add, list, edit, delete, and count the outcomes of playbooks."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from reflexio.errors import InvalidRequest
@@ -17,24 +17,38 @@ from reflexio.models.profile import (
     UpdateUserProfileRequest,
 )
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
+from reflexio.ports.storage import NO_VECTORS, LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import LABELS, get_one
-from reflexio.retrieval.scope import ScopeClassifier
+from reflexio.retrieval.immediate import ImmediateEmbedder
+from reflexio.retrieval.scope import ScopeClassifier, scope_without_vector
 
 EXPIRING_SOON = 7 * 86_400
 
 
 async def add(
-    store: Store, classifier: ScopeClassifier, new: Sequence[Learning], scopes: Sequence[Scope | None]
+    store: Store,
+    classifier: ScopeClassifier,
+    embedder: ImmediateEmbedder,
+    new: Sequence[Learning],
+    scopes: Sequence[Scope | None],
 ) -> AddResponse:
-    """Stores learnings. Where `scopes` has None for one, the classifier decides."""
+    """Stores learnings. Where `scopes` has None for one, the classifier decides.
+
+    A few are found by meaning in the next call; the response counts those that wait for their vector.
+    """
+    vectors = await embedder.embed([learning.text for learning in new])
     undecided = [learning for learning, scope in zip(new, scopes, strict=True) if scope is None]
-    decided = iter(await classifier.decide(undecided))
+    # Without vectors there is nothing to compare with the prototypes, and nobody waits a second time.
+    decided = iter(await classifier.decide_in_time(undecided) if vectors.of else map(scope_without_vector, undecided))
     pairs = zip(new, scopes, strict=True)
     new = [learning if scope else dataclasses.replace(learning, scope=next(decided)) for learning, scope in pairs]
-    ids = await store.write(lambda tx: tx.learnings.add(new))
+    ids = await store.write(lambda tx: tx.learnings.add(new, vectors))
     public = [dataclasses.replace(learning, id=number).public_id for learning, number in zip(new, ids, strict=True)]
-    return AddResponse(added_count=len(ids), message=f"Added {len(ids)} {LABELS[new[0].kind]}(s)", ids=public)
+    waiting = sum(learning.text not in vectors.of for learning in new)
+    message = f"Added {len(ids)} {LABELS[new[0].kind]}(s)"
+    if waiting:
+        message += f"; {waiting} found by their words now, and by meaning once embedded in the background"
+    return AddResponse(added_count=len(ids), message=message, ids=public, unembedded_count=waiting)
 
 
 async def list_learnings(
@@ -44,47 +58,58 @@ async def list_learnings(
     return await store.read(lambda tx: tx.learnings.page(where, wanted_page))
 
 
-async def update(store: Store, clock: Clock, where: LearningFilter, changes: dict[str, Any]) -> UpdateResponse:
+Change = Callable[[Learning], Learning]
+
+
+async def update(
+    store: Store, clock: Clock, embedder: ImmediateEmbedder, where: LearningFilter, changes: dict[str, Any]
+) -> UpdateResponse:
     """Changes the named fields; None leaves a field as it is."""
     values = {name: value for name, value in changes.items() if value is not None}
+    return await _edit(store, clock.now(), embedder, where, lambda before: dataclasses.replace(before, **values))
+
+
+async def update_profile(
+    store: Store, clock: Clock, embedder: ImmediateEmbedder, request: UpdateUserProfileRequest
+) -> UpdateResponse:
     now = clock.now()
 
-    def change(tx: Tx) -> UpdateResponse:
-        before = get_one(tx, where)
-        after = dataclasses.replace(before, **values)
-        if after == before:
-            return UpdateResponse(msg="Nothing to change")
-        tx.learnings.replace(dataclasses.replace(after, modified_at=now))
-        tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now))
-        return UpdateResponse(msg="Updated")
-
-    return await store.write(change)
-
-
-async def update_profile(store: Store, clock: Clock, request: UpdateUserProfileRequest) -> UpdateResponse:
-    now = clock.now()
-
-    def change(tx: Tx) -> UpdateResponse:
-        # An expired profile is gone: an edit does not bring it back.
-        alive = LearningFilter(Kind.PROFILE, keys=(request.profile_id,), user_id=request.user_id, alive_at=now)
-        before = get_one(tx, alive)
+    def change(before: Learning) -> Learning:
         details = before.details
         if request.custom_features is not None:
             details = {**details, "custom_features": request.custom_features}
-        after = dataclasses.replace(
+        return dataclasses.replace(
             before,
             content=request.content or before.content,
             scope=request.scope or before.scope,
             details=details,
-            modified_at=now,
             # Profiles are listed by the time at which they were last confirmed.
             created_at=now,
         )
-        tx.learnings.replace(after)
+
+    # An expired profile is gone: an edit does not bring it back.
+    alive = LearningFilter(Kind.PROFILE, keys=(request.profile_id,), user_id=request.user_id, alive_at=now)
+    return await _edit(store, now, embedder, alive, change)
+
+
+async def _edit(
+    store: Store, now: int, embedder: ImmediateEmbedder, where: LearningFilter, change: Change
+) -> UpdateResponse:
+    """Changes one row. A new text gets its vector first, so that the next search finds it by meaning."""
+    seen = await store.read(lambda tx: get_one(tx, where))
+    text = change(seen).text
+    vectors = await embedder.embed([text]) if text != seen.text else NO_VECTORS
+
+    def write(tx: Tx) -> UpdateResponse:
+        before = get_one(tx, where)
+        after = change(before)
+        if after == before:
+            return UpdateResponse(msg="Nothing to change")
+        tx.learnings.replace(dataclasses.replace(after, modified_at=now), vectors)
         tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now))
         return UpdateResponse(msg="Updated")
 
-    return await store.write(change)
+    return await store.write(write)
 
 
 async def delete_one(store: Store, where: LearningFilter) -> DeleteResponse:

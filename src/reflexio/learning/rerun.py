@@ -62,7 +62,7 @@ class Draft:
             case "forget":
                 return replace(self, rows=rest)
             case "add" | "merge" | "replace":
-                row = replace(new_learning(candidate, decision, origin, now), id=self.created + 1)
+                row = replace(new_learning(candidate, decision, origin, now, targets), id=self.created + 1)
                 if decision.action == "merge":
                     row = _with_evidence_of(row, targets)
                 return Draft((*(self.rows if decision.action == "add" else rest), row), row.id)

@@ -9,13 +9,12 @@ from typing import Any
 
 from reflexio.jobs.retry import LONGEST_BACKOFF
 from reflexio.models.config import Config
-from reflexio.models.extraction import RecordedToolCall, Role, Turn, Window
+from reflexio.models.extraction import RecordedToolCall, Turn, Window, role_of
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind
 from reflexio.ports.storage import Backlog, Unlearned, Waiting
 from reflexio.ports.work import Json
 
-ROLES: dict[str, Role] = {"assistant": "agent", "agent": "agent", "ai": "agent", "bot": "agent", "system": "system"}
 TYPES = {Kind.PROFILE: "profile_extractor_configs", Kind.USER_PLAYBOOK: "playbook_configs"}
 """The settings that hold the types of each kind of learning."""
 SHORTEST_TURN = 400
@@ -151,7 +150,7 @@ def turn_of(interaction: Interaction, *, is_new: bool) -> Turn:
     """A stored turn as learners read it."""
     return Turn(
         id=interaction.interaction_id,
-        role=ROLES.get(interaction.role.strip().lower(), "user"),
+        role=role_of(interaction.role),
         content=interaction.content,
         expert_content=interaction.expert_content,
         tools=tuple(RecordedToolCall(tool.tool_name, tool.tool_data, tool.status) for tool in interaction.tools_used),

@@ -5,7 +5,7 @@ a repeated window finds its work done.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydantic import ConfigDict, TypeAdapter
@@ -19,9 +19,10 @@ from reflexio.errors import (
     UnreadableAnswer,
 )
 from reflexio.jobs.token_budget import record_spend
-from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, without_duplicates
+from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, new_learning, without_duplicates
 from reflexio.learning.evidence import grounded
 from reflexio.learning.failure import fail, wait_for_provider
+from reflexio.learning.limits import limited_decision, within_limits
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import (
     WindowTask,
@@ -42,6 +43,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
 from reflexio.ports.storage import Database, LearnedWindow, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
+from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 
 WORKFLOW = "learn"
@@ -49,8 +51,6 @@ DEFERRED = ConfigDict(defer_build=True)
 CANDIDATES = TypeAdapter(tuple[ExtractedLearning, ...], config=DEFERRED)
 DECISIONS = TypeAdapter(tuple[Decision, ...], config=DEFERRED)
 ADD = Decision("add")
-UNUSED = ("dropped", "unusable")
-"""The counts of entries that were not used: without evidence, and empty or of an unknown type."""
 
 
 @dataclass(frozen=True)
@@ -178,23 +178,25 @@ async def extract(
         await record_spend(store, error.spend or Spend(), setup.clock, operation)
     numbered = enumerate(parts, start=1)
     read = [await extract(steps, f"{name}.{n}", part, config, store, setup, operation) for n, part in numbered]
-    candidates = [candidate for each in read for candidate in CANDIDATES.validate_python(each["candidates"])]
-    return _extracted(without_duplicates(candidates), *(sum(each[count] for each in read) for count in UNUSED))
+    candidates = [candidate for part in read for candidate in CANDIDATES.validate_python(part["candidates"])]
+    counts = sum((Counter[str](part["counts"]) for part in read), Counter[str]())
+    entries = CANDIDATES.dump_python(tuple(without_duplicates(candidates)), mode="json")
+    return {"candidates": entries, "counts": dict(counts)}
 
 
 async def _extract(window: Window, config: Config, store: Store, setup: LearnerSetup, operation: str) -> Json:
     wanted_kinds = kinds(config)
     if not any(turn.is_new for turn in window.turns) or not wanted_kinds:
-        return _extracted([], 0, 0)
+        return {"candidates": [], "counts": {}}
     extraction = await setup.learner.extract(window, config, wanted_kinds)
     await record_spend(store, extraction.spend, setup.clock, operation)
-    kept, dropped = grounded(window, extraction.candidates)
-    return _extracted(await setup.scopes.complete(without_duplicates(kept)), dropped, extraction.unusable)
-
-
-def _extracted(candidates: Sequence[ExtractedLearning], dropped: int, unusable: int) -> Json:
-    entries = CANDIDATES.dump_python(tuple(candidates), mode="json")
-    return {"candidates": entries, "dropped": dropped, "unusable": unusable}
+    assessing = {playbook.playbook_name for playbook in config.playbook_configs if playbook.metadata_definition_prompt}
+    kept, dropped = grounded(window, extraction.candidates, assessing)
+    limited = within_limits(without_duplicates(kept), sum(turn.is_new for turn in window.turns))
+    candidates = await setup.scopes.complete(limited.candidates)
+    counts = {"ungrounded": dropped, "unusable": extraction.unusable, "shortened": limited.shortened}
+    counts |= {"refused": limited.refused}
+    return {"candidates": CANDIDATES.dump_python(tuple(candidates), mode="json"), "counts": counts}
 
 
 async def _consolidate(task: WindowTask, store: Store, config: Config, setup: LearnerSetup, extracted: Json) -> Json:
@@ -214,7 +216,10 @@ async def consolidate(
         await record_spend(store, consolidation.spend, setup.clock, operation)
         answered = consolidation.decisions
     answers = iter(answered)
-    decisions = [next(answers, ADD) if near.neighbours else _decide_alone(near) for near in neighbourhoods]
+    decisions = [
+        limited_decision(next(answers, ADD), near.candidate) if near.neighbours else _decide_alone(near)
+        for near in neighbourhoods
+    ]
     return {"decisions": DECISIONS.dump_python(tuple(decisions), mode="json")}
 
 
@@ -229,6 +234,11 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
     place = (task.user_id, task.agent_version, task.source, task.request_id, task.turns)
     origin = Origin(*place, learner.name, learner.fingerprint)
 
+    pairs = list(zip(candidates, decisions, strict=True))
+    kept = [pair for pair in pairs if pair[1].action in ("add", "merge", "replace")]
+    texts = [new_learning(candidate, decision, origin, now).text for candidate, decision in kept]
+    vectors = await ImmediateEmbedder(setup.embedder).embed(texts)
+
     def keep(tx: Tx) -> dict[str, int]:
         if done := tx.windows.get(task.key):
             return done.counts
@@ -236,12 +246,13 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         present = tx.interactions.many(task.turns) if task.by_hand else tx.interactions.unlearned_among(task.turns)
         grounded_still = [
             (candidate, decision)
-            for candidate, decision in zip(candidates, decisions, strict=True)
+            for candidate, decision in pairs
             if any(quote.turn_id in present for quote in candidate.evidence)
         ]
-        counts = apply_decisions(tx, grounded_still, origin, now)
+        counts = apply_decisions(tx, grounded_still, origin, now, vectors)
         _mark_pools(tx, grounded_still, task, now)
-        counts["ungrounded"], counts["unusable"] = (int(decided.get(name, 0)) for name in UNUSED)
+        # Steps that an earlier version has journalled hold no counts.
+        counts |= decided.get("counts", {})
         tx.interactions.mark_learned(task.turns)
         tx.users.clear_unlearned(task.user_id)
         learned = ("learned", task.turns, counts, learner.name, learner.fingerprint)

@@ -118,6 +118,7 @@ class PlaybookAggregatorConfig(Setting):
     renamed = legacy.AGGREGATOR_NAMES
 
     min_cluster_size: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
+    min_distinct_users: Annotated[Whole, Field(ge=1, le=1_000_000)] = 1
     reaggregation_trigger_count: Annotated[Whole, Field(ge=1, le=1_000_000)] = 2
     clustering_similarity: Share | None = None
     direction_overlap_threshold: Share = 0.6

@@ -5,9 +5,24 @@ from typing import Any, Literal
 
 from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Scope
 
-Role = Literal["user", "agent", "system"]
+Role = Literal["user", "agent", "tool", "system", "developer"]
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("agent", "assistant", "ai", "bot", "chatbot", "model"), "agent"),
+    **dict.fromkeys(("tool", "function", "tool_result", "function_call_output", "ipython"), "tool"),
+    "system": "system",
+    "developer": "developer",
+}
 EVERYTHING = "everything about the user"
 """The content of a request to forget everything."""
+
+
+def role_of(written: str) -> Role:
+    """The role that a publisher writes as free text. Whoever is unknown is on the user's side.
+
+    >>> [role_of(written) for written in ("Assistant", " function ", "Ann")]
+    ['agent', 'tool', 'user']
+    """
+    return _ROLES.get(written.strip().lower(), "user")
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,20 @@
 import ipaddress
 import re
 import socket
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from reflexio.models.paging import PageRequest
 from reflexio.models.wire import (
@@ -50,7 +59,31 @@ class ToolUsed(RequestModel):
     status: Annotated[str, StringConstraints(max_length=1000)] = ""
 
 
-class Citation(RequestModel):
+ID_NAMES = ("learning_id", "real_id", "id")
+ROW_KINDS = {"profile_id": "profile", "user_playbook_id": "user_playbook", "agent_playbook_id": "agent_playbook"}
+
+
+class _LearningReference(RequestModel):
+    """Names a learning: by kind and id, as an item of a context, or as a row of a list or a search."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        given = value.model_dump() if isinstance(value, BaseModel) and not isinstance(value, cls) else value
+        name = next((name for name in (*ID_NAMES, *ROW_KINDS) if isinstance(given, Mapping) and name in given), None)
+        if name is None:
+            return given
+        own = next(name for name in ID_NAMES if name in cls.model_fields)
+        if name == own:
+            fields = {key: part for key, part in given.items() if key == own or key not in ("layer", *ID_NAMES)}
+        else:
+            fields = {key: part for key, part in given.items() if key in cls.model_fields}
+        number = given[name]
+        fields[own] = str(number) if type(number) is int else number
+        return fields if "kind" in fields or name not in ROW_KINDS else {**fields, "kind": ROW_KINDS[name]}
+
+
+class Citation(_LearningReference):
     """A learning that a turn gives as its reason."""
 
     kind: Literal["playbook", "profile", "user_playbook", "agent_playbook"]
@@ -59,7 +92,7 @@ class Citation(RequestModel):
     title: Annotated[str, StringConstraints(max_length=10_000)] = ""
 
 
-class RetrievedLearning(RequestModel):
+class RetrievedLearning(_LearningReference):
     """A learning that was in the prompt of a turn."""
 
     kind: Literal["profile", "user_playbook", "agent_playbook"]
@@ -103,20 +136,26 @@ class InteractionData(RequestModel):
     shadow_content: Body = ""
     expert_content: Body = ""
     user_action: UserActionType = UserActionType.NONE
-    user_action_description: Annotated[str, StringConstraints(max_length=10_000)] = ""
+    user_action_description: Annotated[str, StringConstraints(max_length=10_000)] = Field("", validate_default=True)
     interacted_image_url: Annotated[str, StringConstraints(max_length=2048), AfterValidator(_image_url)] = ""
     image_encoding: Annotated[str, StringConstraints(max_length=15_000_000)] = ""
     tools_used: list[ToolUsed] = Field(default_factory=list, max_length=1000)
     citations: list[Citation] = Field(default_factory=list, max_length=1000)
     retrieved_learnings: list[RetrievedLearning] = Field(default_factory=list, max_length=1000)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.user_action is not UserActionType.NONE and not self.user_action_description.strip():
+    @field_validator("user_action_description")
+    @classmethod
+    def _described(cls, description: str, info: ValidationInfo) -> str:
+        if info.data.get("user_action", UserActionType.NONE) is not UserActionType.NONE and not description.strip():
             raise ValueError("user_action needs a user_action_description")
-        if self.interacted_image_url and self.image_encoding:
+        return description
+
+    @field_validator("image_encoding")
+    @classmethod
+    def _one_image(cls, encoding: str, info: ValidationInfo) -> str:
+        if encoding and info.data.get("interacted_image_url"):
             raise ValueError("give interacted_image_url or image_encoding, not both")
-        return self
+        return encoding
 
     @property
     def is_empty(self) -> bool:
@@ -136,8 +175,8 @@ class PublishRequest(UserRequest):
     session_id: Name | None = None
     session_finished: bool = False
     skip_aggregation: bool = False
-    force_extraction: bool = False
     evaluation_only: bool = False
+    force_extraction: bool = False
     override_learning_stall: bool = False
     retrieval_experiment_id: Name | None = None
     retrieval_experiment_arm: Literal["treatment", "holdout"] | None = None
@@ -149,11 +188,12 @@ class PublishRequest(UserRequest):
             raise ValueError("every interaction is empty: give at least one of them content")
         return turns
 
-    @model_validator(mode="after")
-    def _one_purpose(self) -> Self:
-        if self.evaluation_only and self.force_extraction:
+    @field_validator("force_extraction")
+    @classmethod
+    def _one_purpose(cls, force: bool, info: ValidationInfo) -> bool:
+        if force and info.data.get("evaluation_only"):
             raise ValueError("evaluation_only excludes force_extraction")
-        return self
+        return force
 
 
 class PublishResponse(MessageResponse):

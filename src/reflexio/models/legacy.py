@@ -91,12 +91,20 @@ def singular_first(raw: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[st
         kept = stored.get(many) or []
         entry = changes.pop(one)
         first, *rest = kept or [{}]
-        edited = [] if entry is None else [{**first, **translate(entry, renamed=renamed, retired=retired)}, *rest]
+        edited = [] if entry is None else [_merge(first, translate(entry, renamed=renamed, retired=retired)), *rest]
         if changes.get(many) is None or _is_same(changes[many], kept, renamed, retired):
             changes[many] = edited
         elif edited != kept and not _is_same(changes[many], edited, renamed, retired):
             raise InvalidRequest(f"{one} and {many} were both changed, and differently: change one of them.")
     return changes
+
+
+def _merge(first: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry over what is stored. Of the aggregator's settings such a client knows some only; the others stay."""
+    merged, nested = {**first, **entry}, "playbook_aggregator_config"
+    if isinstance(entry.get(nested), Mapping) and isinstance(first.get(nested), Mapping):
+        merged[nested] = {**first[nested], **translate(entry[nested], renamed=AGGREGATOR_NAMES, retired=frozenset())}
+    return merged
 
 
 def _is_same(given: Any, kept: list[Any], renamed: Mapping[str, str], retired: frozenset[str]) -> bool:

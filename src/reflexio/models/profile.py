@@ -1,10 +1,10 @@
 """Profiles on the wire: facts about one user, each with a time to live."""
 
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Scope, Status, WireScope, WireStatus
 from reflexio.models.paging import PageRequest
@@ -20,14 +20,29 @@ from reflexio.models.wire import (
     ResponseModel,
     Source,
     SuccessResponse,
+    Trimmed,
     UserRequest,
 )
+from reflexio.models.wording import without_hidden
 
 MOST_ADDED = 1000
-Text = Annotated[str, StringConstraints(max_length=100_000)]
-Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^|]*$")]
+
+
+def _seen(text: str) -> str:
+    visible = without_hidden(text)
+    if text and not visible:
+        raise ValueError("holds only characters that show nothing")
+    return visible
+
+
+Text = Annotated[str, StringConstraints(max_length=100_000), AfterValidator(without_hidden)]
+Tag = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=r"^[^|]*$"),
+    AfterValidator(_seen),
+]
 Tags = Annotated[list[Tag], Field(max_length=100)]
-Content = Annotated[Text, StringConstraints(min_length=1)]
+Content = Annotated[str, StringConstraints(min_length=1, max_length=100_000), AfterValidator(_seen)]
 TurnIds = Annotated[list[Annotated[int, Field(ge=0, le=2**63 - 1)]], Field(max_length=1000)]
 Needle = Annotated[str, StringConstraints(max_length=1000)]
 DETAILS = ("custom_features", "extractor_names", "source_span", "source_interaction_ids", "notes", "reader_angle")
@@ -156,6 +171,25 @@ class GetUserProfilesRequest(LearningSelection, UserRequest):
     profile_time_to_live: ProfileTimeToLive | None = None
 
 
+class GetAllProfilesRequest(PageRequest):
+    """Selects profiles of one user or of all. All conditions apply."""
+
+    # Built at once: FastAPI reads the fields as query parameters when it declares the route.
+    model_config = ConfigDict(defer_build=False)
+
+    limit: Annotated[int, Field(gt=0)] = 100
+    user_id: Trimmed | None = None
+    profile_id: str | None = None
+    query: Needle | None = None
+    source: Source | None = None
+    profile_time_to_live: ProfileTimeToLive | None = None
+    status_filter: WireStatus | None = None
+    tags: list[str] | None = None
+    scope: WireScope | None = None
+    date_field: Literal["last_modified_timestamp", "expiration_timestamp"] = "last_modified_timestamp"
+    include_tombstones: bool = False
+
+
 class GetProfilesResponse(PageResponse):
     """A page of profiles."""
 
@@ -175,11 +209,12 @@ class AddUserProfileRequest(RequestModel):
 
 
 class AddResponse(SuccessResponse):
-    """The number of added rows, and their ids."""
+    """The number of added rows, their ids, and how many wait for their vector."""
 
     message: str | None = None
     added_count: int = 0
     ids: list[str] = []
+    unembedded_count: int = 0
 
 
 class UpdateUserProfileRequest(UserRequest):

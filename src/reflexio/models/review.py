@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from reflexio.models.config import DEFAULT_PLAYBOOK
 from reflexio.models.interaction import Interaction
-from reflexio.models.learning import Kind, PlaybookStatus, Status
+from reflexio.models.learning import Kind, PlaybookStatus, Status, WireScope
 from reflexio.models.operation import DEFAULT_VERSION, Operation, OperationStatus, OperationStatusInfo
 from reflexio.models.paging import Cursor
 from reflexio.models.playbook import AgentPlaybook, ReviewerRequest, UserPlaybook
@@ -143,6 +143,7 @@ class GetReviewQueueRequest(RequestModel):
     agent_playbook_id: RowId | None = None
     playbook_name: str | None = None
     agent_version: str | None = None
+    scope: WireScope | None = None
     cursor: Cursor | None = None
 
 
@@ -156,6 +157,23 @@ class SupportingQuote(ResponseModel):
     source_span: str | None = None
 
 
+def taught_by(support: int | None) -> str:
+    """How many users taught an agent playbook, in words. It names none of them.
+
+    >>> taught_by(1), taught_by(3), taught_by(None)
+    ('taught by one user', 'taught by 3 users', 'added by hand')
+    """
+    match support:
+        case None:
+            return "added by hand"
+        case 0:
+            return "taught by nobody who is still here"
+        case 1:
+            return "taught by one user"
+        case _:
+            return f"taught by {support} users"
+
+
 class ReviewItem(ResponseModel):
     """A playbook with its support and the disagreement about it.
 
@@ -164,6 +182,7 @@ class ReviewItem(ResponseModel):
 
     agent_playbook: AgentPlaybook
     support: int = 0
+    taught_by: str = ""
     evidence_count: int = 0
     evidence: list[SupportingQuote] = []
     disagreement: list[SupportingQuote] = []

@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from reflexio.learning.window import ROLES
 from reflexio.models.config import PlaybookOptimizerConfig
+from reflexio.models.extraction import Role, role_of
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning
-from reflexio.models.optimisation import ChatMessage, Scenario
+from reflexio.models.optimisation import ChatMessage, Scenario, Side
 from reflexio.ports.storage import Tx
 from reflexio.ports.work import Json
 
 MOST_HISTORY = 40
 DIGEST_LENGTH = 12
+SIDES: Mapping[Role, Side] = {
+    "user": "user",
+    "agent": "assistant",
+    "tool": "assistant",
+    "system": "system",
+    "developer": "system",
+}
 
 
 def digest(text: str) -> str:
@@ -193,7 +200,9 @@ def build_scenarios(tx: Tx, windows: Sequence[ReplayWindow], target: Learning, m
 
 
 def chat_message(turn: Interaction) -> ChatMessage:
-    """A turn as the assistant sees it; an action without text is described."""
-    side = ROLES.get(turn.role.strip().lower(), "user")
+    """A turn as the assistant sees it; an action without text is described.
+
+    What a tool returned belongs to the assistant, which calls its tools again in a replay.
+    """
     content = turn.content.strip() or turn.user_action_description.strip()
-    return ChatMessage("assistant" if side == "agent" else side, content)
+    return ChatMessage(SIDES[role_of(turn.role)], content)

@@ -16,13 +16,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from reflexio.models.learning import Kind, Learning
+from reflexio.models.wording import without_hidden
 from reflexio.retrieval.calibration import UNCALIBRATED, Calibration
-from reflexio.retrieval.fusion import ByVectors, ByWords, Hit, fuse
+from reflexio.retrieval.fusion import Hit
 
-WEAK = 0.35
-"""A learning with less than this share of the best one's evidence is left out: chance explains it."""
+RELEVANT = 2.2
+"""Least relevance, in spreads of the cosines of unrelated sentences. Measured in `tests/bench/context_quality.py`."""
+RIVAL = 1.0
+"""What the best rival of a learning reaches at least: a user with one learning has no rivals."""
+OTHER_KIND = 0.7
+"""How far a learning of another kind is a rival: a fact and a rule about it belong together."""
+MOST_LEAD, MOST_BEHIND = 3.0, 1.5
+"""A learning's distance to its best rival counts up to these. Among sentences on one subject all are near the message;
+the one that is meant stands out."""
+WORDS, MOST_WORDS = 0.5, 6.0
+"""How many spreads a nat of word evidence counts, and the most nats that count."""
 WORDS_ENOUGH, WORDS_ENOUGH_ALONE = 2.0, 0.5
-"""Nats of word evidence that suffice where the vectors disagree, and where there is no vector."""
+"""Nats of word evidence that suffice for a short query, and where there is no vector."""
 SHORT_QUERY, SHORT_QUERY_SPREADS = 3, 3.0
 """A query of so few tokens ("ok", "hello") resembles any short sentence: a match needs so many spreads."""
 SAME_TOPIC = 0.6
@@ -111,7 +121,8 @@ def line(learning: Learning) -> str:
 
 
 def _escape(text: str) -> str:
-    one_line = " ".join(text.split())
+    # What is stored is clean; rows of earlier versions may not be.
+    one_line = " ".join(without_hidden(text).split())
     return one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -128,15 +139,12 @@ def compose(
 
     `always` are learnings that always hold, in any order; the layer takes at most `always_tokens`.
     """
-    noise = max(
-        calibration.noise,
-        calibration.mean + SHORT_QUERY_SPREADS * calibration.spread if tokens(query) <= SHORT_QUERY else -1.0,
-    )
     standing = _choose_always(_without_duplicates(always), min(always_tokens, max_tokens))
+    shown = {learning.id for learning in standing}
     repeated = {_normalised(learning) for learning in standing}
-    worth = _worth([entry for entry in ranked if _is_relevant(entry.hit, noise)], calibration)
-    best = max(worth.values(), default=0.0)
-    strong = [entry.learning for entry in ranked if worth.get(entry.learning.id, 0.0) >= max(WEAK * best, 1e-9)]
+    others = [entry for entry in ranked if entry.learning.id not in shown]
+    worth = _worth(others, calibration, is_short=tokens(query) <= SHORT_QUERY)
+    strong = [entry.learning for entry in others if entry.learning.id in worth]
     new = [learning for learning in _without_duplicates(strong) if _normalised(learning) not in repeated]
     relevant = _choose_relevant(new, worth, Selection(tuple(standing)), max_tokens)
     chosen = Selection(tuple(_in_order(standing)), tuple(_in_order(relevant)))
@@ -183,19 +191,30 @@ def _room(selection: Selection) -> int:
     return _FRAME_ROOM + lines + sum(_HEADING_ROOM[heading] for of_layer in kinds for heading in of_layer)
 
 
-def _is_relevant(hit: Hit, noise: float) -> bool:
-    if hit.vector_score is None:
-        return hit.words_evidence >= WORDS_ENOUGH_ALONE
-    return hit.vector_score >= noise or hit.words_evidence >= WORDS_ENOUGH
+def _worth(ranked: Sequence[RankedLearning], calibration: Calibration, *, is_short: bool) -> dict[int, float]:
+    """The relevant learnings with their relevance: nearness, the lead before the best rival, and word evidence."""
+    spreads = {entry.learning.id: _spreads(entry.hit, calibration) for entry in ranked}
+    worth = {}
+    for entry in ranked:
+        near, words = spreads[entry.learning.id], entry.hit.words_evidence
+        if is_short and near < SHORT_QUERY_SPREADS and words < WORDS_ENOUGH:
+            continue
+        rivals = [
+            spreads[other.learning.id] * (1.0 if other.learning.kind is entry.learning.kind else OTHER_KIND)
+            for other in ranked
+            if other is not entry
+        ]
+        lead = max(-MOST_BEHIND, min(near - max([RIVAL, *rivals]), MOST_LEAD))
+        # An embedder that is not trusted leaves the decision to the words.
+        trust = 0.0 if entry.hit.vector_score is None else calibration.trust
+        relevance = trust * (near + lead) + WORDS * min(words, MOST_WORDS)
+        if relevance >= trust * RELEVANT + (1 - trust) * WORDS * WORDS_ENOUGH_ALONE:
+            worth[entry.learning.id] = relevance
+    return worth
 
 
-def _worth(ranked: Sequence[RankedLearning], calibration: Calibration) -> dict[int, float]:
-    """All kinds on one scale: how unlikely their words and their cosine are for unrelated texts."""
-    by_words = sorted((entry.hit for entry in ranked if entry.hit.words_rank), key=lambda hit: -hit.words_evidence)
-    near = {entry.hit.id: entry.hit.vector_score for entry in ranked if entry.hit.vector_score is not None}
-    words = ByWords([hit.id for hit in by_words], [hit.words_evidence for hit in by_words], [0.0] * len(by_words))
-    vectors = ByVectors(list(near), list(near.values()), calibration.mean, calibration.spread)
-    return {hit.id: hit.score for hit in fuse(words, vectors, trust=calibration.trust).hits}
+def _spreads(hit: Hit, calibration: Calibration) -> float:
+    return 0.0 if hit.vector_score is None else (hit.vector_score - calibration.mean) / calibration.spread
 
 
 def render(selection: Selection) -> str:

@@ -8,11 +8,12 @@ from reflexio.errors import NotFound
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.paging import Page
 from reflexio.models.playbook import GetAgentPlaybooksRequest, GetUserPlaybooksRequest
-from reflexio.models.profile import GetUserProfilesRequest
+from reflexio.models.profile import GetAllProfilesRequest, GetUserProfilesRequest
 from reflexio.models.search import SearchAgentPlaybooksRequest, SearchUserPlaybooksRequest, SearchUserProfilesRequest
 from reflexio.ports.storage import LearningFilter, TimeRange, Tx
 
 CURRENT = (Status.CURRENT,)
+TOMBSTONES = (Status.MERGED, Status.SUPERSEDED)
 APPROVED = (PlaybookStatus.APPROVED,)
 LABELS = {Kind.PROFILE: "profile", Kind.USER_PLAYBOOK: "user playbook", Kind.AGENT_PLAYBOOK: "agent playbook"}
 PAGE_SIZE = 1000
@@ -50,14 +51,23 @@ def listed_profiles(request: GetUserProfilesRequest, now: int) -> LearningFilter
     )
 
 
-def all_profiles(
-    status: Status | None, start: datetime | None, end: datetime | None, source: str | None, now: int
-) -> LearningFilter:
+def all_profiles(request: GetAllProfilesRequest, now: int) -> LearningFilter:
+    """Expired profiles are never listed; what was merged or superseded only with `include_tombstones`."""
+    wanted = CURRENT if request.status_filter is None else (request.status_filter,)
+    by_expiry = request.date_field == "expiration_timestamp"
+    within = time_range(request.start_time, request.end_time)
     return LearningFilter(
         Kind.PROFILE,
-        statuses=CURRENT if status is None else (status,),
-        within=time_range(start, end),
-        source=source or None,
+        user_id=request.user_id,
+        keys=(request.profile_id,) if request.profile_id else None,
+        statuses=(*wanted, *TOMBSTONES) if request.include_tombstones else wanted,
+        within=TimeRange() if by_expiry else within,
+        expires_within=within if by_expiry else TimeRange(),
+        source=request.source or None,
+        tags=tuple(request.tags or ()),
+        scope=request.scope,
+        contains=request.query or None,
+        time_to_live=request.profile_time_to_live,
         alive_at=now,
     )
 

@@ -4,8 +4,10 @@ The words decide where they can. What they leave open is compared by its vector 
 the embedder does not answer, it belongs where it is relevant.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +16,15 @@ from reflexio.language.standing import fact_holds_always, instruction_holds_alwa
 from reflexio.models.extraction import ExtractedLearning
 from reflexio.models.learning import Kind, Learning, Scope
 from reflexio.ports.embedding import Embedder
+from reflexio.retrieval.immediate import WAIT_SECONDS
 
 log = logging.getLogger("reflexio.scope")
 
 NEAREST = 3
 """Prototypes of each scope that are compared: a single one may share a subject by chance."""
+LEAST_LEAD = {Kind.PROFILE: 0.1}
+"""How much nearer to what always holds a learning must be. An instruction without a case of its own needs no lead."""
+OTHER_LEAD = -0.05
 
 
 def scope_by_words(learning: Learning | ExtractedLearning) -> Scope | None:
@@ -28,6 +34,11 @@ def scope_by_words(learning: Learning | ExtractedLearning) -> Scope | None:
     else:
         always = instruction_holds_always(learning.trigger, learning.content)
     return None if always is None else Scope.ALWAYS if always else Scope.WHEN_RELEVANT
+
+
+def scope_without_vector(learning: Learning | ExtractedLearning) -> Scope:
+    """By words alone, where nobody can wait for a vector."""
+    return scope_by_words(learning) or Scope.WHEN_RELEVANT
 
 
 class ScopeClassifier:
@@ -43,13 +54,21 @@ class ScopeClassifier:
         scopes = iter(await self.decide(undecided))
         return [candidate if candidate.scope else replace(candidate, scope=next(scopes)) for candidate in candidates]
 
+    async def decide_in_time(self, learnings: Sequence[Learning]) -> list[Scope]:
+        """The same for callers who wait: by words alone when the embedder does not answer soon."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                return await self.decide(learnings)
+        return [scope_without_vector(learning) for learning in learnings]
+
     async def decide(self, learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
         by_words = [scope_by_words(learning) for learning in learnings]
-        unsure = [learning.text for learning, scope in zip(learnings, by_words, strict=True) if scope is None]
+        unsure = [learning for learning, scope in zip(learnings, by_words, strict=True) if scope is None]
         by_meaning = iter(await self._by_meaning(unsure) if unsure else ())
         return [scope or next(by_meaning) for scope in by_words]
 
-    async def _by_meaning(self, texts: Sequence[str]) -> list[Scope]:
+    async def _by_meaning(self, learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
+        texts = [learning.text for learning in learnings]
         always, relevant = prototypes()
         try:
             if self._prototypes is None:
@@ -59,8 +78,11 @@ class ScopeClassifier:
             log.warning("%d scope(s) decided by words alone: %s", len(texts), error)
             return [Scope.WHEN_RELEVANT] * len(texts)
         cosines = vectors @ self._prototypes.T
-        is_always = _nearest(cosines[:, : len(always)]) > _nearest(cosines[:, len(always) :])
-        return [Scope.ALWAYS if holds else Scope.WHEN_RELEVANT for holds in is_always.tolist()]
+        leads = _nearest(cosines[:, : len(always)]) - _nearest(cosines[:, len(always) :])
+        return [
+            Scope.ALWAYS if lead > LEAST_LEAD.get(learning.kind, OTHER_LEAD) else Scope.WHEN_RELEVANT
+            for learning, lead in zip(learnings, leads.tolist(), strict=True)
+        ]
 
 
 def _nearest(cosines: Any) -> Any:

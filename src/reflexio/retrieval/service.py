@@ -194,20 +194,14 @@ async def get_context(store: Store, embedder: QueryEmbedder, request: ContextReq
     """The text to inject. Approved and current learnings only, unless the caller asks for pending ones."""
     query = request.query or ""
     allowed = (PlaybookStatus.APPROVED, PlaybookStatus.PENDING) if request.include_pending else APPROVED
-    unified_request = UnifiedSearchRequest(
-        query=query,
-        user_id=request.user_id,
-        agent_version=request.agent_version,
-        top_k=CONTEXT_POOL,
-        agent_playbook_status_filter=list(allowed),
-    )
-    is_searched = request.include_relevant and bool(query.strip())
-    vector = await embedder.embed(query, unified_request.search_mode) if is_searched else None
-    search_query = dataclasses.replace(_search_query(unified_request, vector, embedder.calibration), top_k=CONTEXT_POOL)
+    wanted = _relevant_layer(request, allowed) if request.include_relevant and query.strip() else None
+    vector = await embedder.embed(query, wanted.search_mode) if wanted else None
 
     def read(tx: Tx) -> tuple[list[Learning], UnifiedHits, float]:
         always = _always_layer(tx, request, allowed, now) if request.include_always else []
-        hits = _find_all_kinds(tx, unified_request, search_query, now) if is_searched else UnifiedHits()
+        hits = UnifiedHits()
+        if wanted:
+            hits = _find_all_kinds(tx, wanted, _search_query(wanted, vector, embedder.calibration), now)
         return always, hits, Config.stored(tx.configs.get()).context_always_share
 
     always, hits, configured_share = await store.read(read)
@@ -224,12 +218,23 @@ async def get_context(store: Store, embedder: QueryEmbedder, request: ContextReq
         query=query,
         calibration=embedder.calibration,
         always=always,
-        always_tokens=int(request.max_tokens * share) if is_searched else request.max_tokens,
+        always_tokens=int(request.max_tokens * share) if wanted else request.max_tokens,
     )
     items = [_item(learning, "always") for learning in composed.always]
     items += [_item(learning, "relevant") for learning in composed.relevant]
-    is_degraded = is_searched and (_mode_used(unified_request, vector) == "fts" or not hits.complete)
+    is_degraded = wanted is not None and (_mode_used(wanted, vector) == "fts" or not hits.complete)
     return ContextResponse(context=composed.text, items=items, tokens=composed.tokens, degraded=is_degraded)
+
+
+def _relevant_layer(request: ContextRequest, allowed: Sequence[PlaybookStatus]) -> UnifiedSearchRequest:
+    """The search for what bears on the message."""
+    return UnifiedSearchRequest(
+        query=request.query or "",
+        user_id=request.user_id,
+        agent_version=request.agent_version,
+        top_k=CONTEXT_POOL,
+        agent_playbook_status_filter=list(allowed),
+    )
 
 
 def _item(learning: Learning, layer: Literal["always", "relevant"]) -> ContextItem:

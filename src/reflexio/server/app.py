@@ -24,6 +24,7 @@ from reflexio.server.direct import direct_handlers
 from reflexio.server.request_gate import RateLimiter, RequestGate, route_name
 from reflexio.server.routes import (
     aggregation,
+    evaluation,
     health,
     interactions,
     learnings,
@@ -49,6 +50,7 @@ ROUTERS = (
     optimisation.router,
     search.router,
     organisation.router,
+    evaluation.router,
 )
 
 

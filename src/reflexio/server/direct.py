@@ -1,10 +1,10 @@
 """How a request reaches its route function: directly, or through FastAPI.
 
 Every route says which: `@router.direct("POST", path)` is answered here, `@router.get(path)` and its like by FastAPI.
-Both read the body by the same rules. Errors become responses in `problems`.
+Both read query and body by the same rules. Errors become responses in `problems`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import orjson
@@ -33,6 +33,18 @@ async def read_body(request: Request) -> bytes:
     if body and not _is_json(request.headers.get("content-type", "")):
         raise HTTPException(415, "The body must be JSON, sent with Content-Type: application/json.")
     return body
+
+
+def check_query(request: Request, known: Collection[str]) -> None:
+    """Refuses parameters that the route does not have: a filter that is passed over would answer for everybody."""
+    names = f"known are {', '.join(sorted(known))}" if known else "this route has none"
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        msg = f"unknown query parameter; {names}"
+        errors = [
+            {"type": "extra_forbidden", "loc": ("query", name[:100]), "msg": msg} for name in sorted(set(unknown))
+        ]
+        raise RequestValidationError(errors)
 
 
 def parse_json(body: bytes) -> Any:
@@ -76,9 +88,11 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
+        known = frozenset(name for field in self.dependant.query_params for name in _query_names(field))
 
         async def answer(request: Request) -> Response:
             request = JsonRequest(request.scope, request.receive)
+            check_query(request, known)
             # Read here: FastAPI takes every error while reading, such as a body too large, for bad JSON.
             await read_body(request)
             return await handle(request)
@@ -101,8 +115,11 @@ class DirectRoute(APIRoute):
         if parameters or needs.dependencies or len(models) != 2 or not all(map(_is_model, models)):
             raise TypeError(f"{self.path} cannot be direct: it must take a request and one model, and return a model.")
         body_model: type[BaseModel] = models[0]
+        documented = (self.openapi_extra or {}).get("parameters", ())
+        known = frozenset(parameter["name"] for parameter in documented if parameter["in"] == "query")
 
         async def answer(request: Request) -> Response:
+            check_query(request, known)
             body = await read_body(request)
             if not body:
                 raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
@@ -118,6 +135,12 @@ class DirectRoute(APIRoute):
             return Response(content, media_type="application/json")
 
         return answer
+
+
+def _query_names(field: Any) -> Iterable[str]:
+    """The names of a parameter, or of the fields of a model whose fields are parameters."""
+    annotation = field.field_info.annotation
+    return annotation.model_fields if _is_model(annotation) else (field.alias,)
 
 
 def _is_model(annotation: Any) -> bool:

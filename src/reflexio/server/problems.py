@@ -64,6 +64,28 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 """The error response of every route in the OpenAPI document."""
 
 
+NOT_OFFERED = {
+    "/api/evaluations": "evaluation runs",
+    "/api/get_retrieved_learning_evaluation_results": "evaluations of single learnings",
+    "/api/get_evaluation_overview": "evaluation runs",
+    "/api/session_outcome": "outcomes of sessions",
+    "/api/get_session_outcomes": "outcomes of sessions",
+    "/api/retrieval_experiments": "retrieval experiments",
+    "/api/pending_tool_calls": "pending tool calls",
+    "/api/rerank_user_profiles": "reranking; search_profiles ranks what it finds",
+    "/api/profile_change_log": "a change log of profiles; get_learning_provenance has the history of each",
+    "/api/playbook_aggregation_change_logs": "a change log; get_learning_provenance has the history of each playbook",
+    "/api/playbook_aggregation_operations": "this way to aggregate; run_playbook_aggregation does it",
+    "/api/review_user_playbooks": "a review by a model; get_review_queue is for reviewing by a person",
+    "/api/admin/cache": "a cache to empty: it has none",
+    "/api/my_config": "this; get_config returns the configuration",
+    "/api/get_dashboard_stats": "dashboard statistics",
+    "/api/get_playbook_application_stats": "application statistics",
+    "/api/braintrust": "imports from Braintrust",
+}
+"""Paths that the published client or server knows and this server does not have, and what is missing."""
+
+
 def problem(
     status: int, detail: str, *, request_id: str = "", headers: dict[str, str] | None = None, **more: Any
 ) -> Response:
@@ -109,6 +131,12 @@ def describe_fields(fields: list[dict[str, Any]]) -> str:
     return "; ".join(lines) + (f"; and {len(fields) - 5} more" if len(fields) > 5 else "")
 
 
+def _no_route(path: str) -> str:
+    """Paths of earlier servers that this one does not have say so."""
+    missing = next((what for beginning, what in NOT_OFFERED.items() if path.startswith(beginning)), "")
+    return f"There is no route {path!r}." + (f" This server does not offer {missing}." if missing else "")
+
+
 async def error_response(request: Request, error: Exception) -> Response:
     """The response to any error. Errors of the server are logged under the request id."""
     path, request_id = request.url.path, str(request.scope.get("request_id", ""))
@@ -123,7 +151,7 @@ async def error_response(request: Request, error: Exception) -> Response:
             return problem(422, describe_fields(fields), request_id=request_id, errors=fields)
         case HTTPException():
             # Our own routes raise NotFound: a plain 404 means that no route has this path.
-            detail = f"There is no route {path!r}." if error.status_code == 404 else str(error.detail)
+            detail = _no_route(path) if error.status_code == 404 else str(error.detail)
             headers = dict(error.headers) if error.headers else None
             return problem(error.status_code, detail, request_id=request_id, headers=headers)
         case _:

@@ -312,6 +312,7 @@ clusters = Table(
     *texts("error"),
     *numbers("size"),
     Column("centre", LargeBinary),
+    *numbers("statements", "users"),
 )
 
 # What learning costs. `day` is a date in UTC, ISO 8601.

@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from reflexio.agents import (
+    DEFAULT_EVALUATOR_PROMPT,
     Agent,
+    AgentSession,
     Attempt,
+    AttemptRecord,
     Budget,
+    Dependencies,
     Evaluation,
     EventKind,
     InMemoryMemory,
@@ -174,7 +178,13 @@ async def test_events_tell_a_run_from_its_start_to_its_end() -> None:
     assert {event.session_id for event in events} == {"s"}
     assert events[0].payload == {"prompt": "Ping!"}
     assert events[1].payload["call"] == {"name": "ping", "args": {}, "id": "7"}
-    assert events[2].payload["result"] == {"call_id": "7", "name": "ping", "content": "pong", "ok": True}
+    assert events[2].payload["result"] == {
+        "call_id": "7",
+        "name": "ping",
+        "args": {},
+        "content": "pong",
+        "ok": True,
+    }
     assert "".join(event.payload["chunk"] for event in events[3:5]) == "Well done."
     assert events[5].to_dict()["payload"]["result"]["output"] == "Well done."
 
@@ -268,3 +278,107 @@ async def test_pieces_of_a_stream_make_the_whole() -> None:
 async def test_an_empty_script_says_so() -> None:
     with pytest.raises(LookupError, match="no line left"):
         await Agent(model=ScriptedModel()).run("Go.")
+
+
+async def test_a_second_prompt_on_a_session_continues_the_conversation() -> None:
+    model = ScriptedModel(["Hello Ada.", "You are Ada."])
+    session, deps = AgentSession("s", "Be brief."), Dependencies(model)
+    for prompt in ("I am Ada.", "Who am I?"):
+        _ = [event async for event in ReAct().run(session, deps, prompt)]
+    assert [(message.role, message.content) for message in model.asked[1]] == [
+        ("system", "Be brief."),
+        ("user", "I am Ada."),
+        ("assistant", "Hello Ada."),
+        ("user", "Who am I?"),
+    ]
+    assert session.output == "You are Ada."
+
+
+async def test_a_conversation_continues_with_the_memory_of_now_and_no_open_call() -> None:
+    memory = InMemoryMemory()
+    await memory.update_block("notes", "Old.")
+    model = ScriptedModel([ToolCall("none", id="1"), "Done."])
+    session, deps = AgentSession("s", ""), Dependencies(model, memory)
+    _ = [event async for event in ReAct(max_turns=1).run(session, deps, "Begin.")]
+    del session.messages[-1]  # as a run leaves it that ended during the call
+    await memory.update_block("notes", "New.")
+    _ = [event async for event in ReAct().run(session, deps, "Go on.")]
+    assert [(message.role, message.content) for message in model.asked[1]] == [
+        ("system", "<notes>\nNew.\n</notes>"),
+        ("user", "Begin."),
+        ("assistant", ""),
+        ("tool", "The call did not end."),
+        ("user", "Go on."),
+    ]
+
+
+async def test_every_attempt_begins_with_the_conversation_before_the_run() -> None:
+    model = ScriptedModel(["A", "score: 0", "Be brief.", "B", "score: 1"])
+    session = AgentSession("s", "", messages=[Message("user", "I am Ada."), Message("assistant", "Hello.")])
+    _ = [event async for event in Reflexion().run(session, Dependencies(model), "Who am I?")]
+    for asked in (model.asked[0], model.asked[3]):
+        assert [message.content for message in asked][-3:] == ["I am Ada.", "Hello.", "Who am I?"]
+    assert "Be brief." in model.asked[3][0].content
+
+
+async def test_a_result_says_why_it_ended() -> None:
+    plain = await Agent(model=ScriptedModel(["A"])).run("Go.")
+    assert (plain.passed, plain.score, plain.stop_reason) == (None, None, "answered")
+    passed = await Agent(model=ScriptedModel(["A", "score: 0.9"]), architecture="reflexion").run("Go.")
+    assert (passed.passed, passed.score, passed.stop_reason) == (True, 0.9, "passed")
+    assert passed.to_dict()["stop_reason"] == "passed"
+    failed = await Agent(model=ScriptedModel(["A", "score: 0.2"]), architecture=Reflexion(max_attempts=1)).run("Go.")
+    assert (failed.passed, failed.score, failed.stop_reason) == (False, 0.2, "max_attempts")
+    turns = await Agent(model=ScriptedModel([ToolCall("none")]), max_turns=1).run("Go.")
+    assert turns.stop_reason == "max_turns_exceeded"
+
+
+async def test_another_model_evaluates_with_the_same_prompt() -> None:
+    judge = ScriptedModel(["score: 0.9"], name="judge:model")
+    agent = Agent(model=ScriptedModel(["A"]), architecture=Reflexion(evaluator_model=judge))
+    result = await agent.run("Go.")
+    assert (result.passed, result.turns) == (True, 2)
+    assert judge.asked[0][0].content == DEFAULT_EVALUATOR_PROMPT
+
+
+async def test_a_reflector_sees_what_the_agent_did() -> None:
+    def find(order: int, note: str) -> str:
+        raise LookupError(f"no order {order}")
+
+    calls: list[Any] = [ToolCall("find", {"order": 17, "note": "x" * 500}), "Not found."]
+    model = ScriptedModel([*calls, "score: 0", "Ask for the number.", "B", "score: 1"])
+    await Agent(model=model, tools=[find], architecture=Reflexion()).run("Where is it?")
+    shown = model.asked[3][1].content
+    assert 'find({"order": 17, "note": "xxx' in shown
+    assert "failed: LookupError: no order 17" in shown
+    assert len(shown) < 800
+
+
+async def test_an_agent_in_the_loop_notes_its_calls_for_the_reflector() -> None:
+    def find(order: int) -> str:
+        return "late"
+
+    seen: list[tuple[str, ...]] = []
+
+    def reflect(record: AttemptRecord) -> str:
+        seen.append(record.steps)
+        return "Look again."
+
+    agent = Agent(model=ScriptedModel([ToolCall("find", {"order": 17}), "A", "B"]), tools=[find])
+    await reflexion(agent, "Go.", evaluate=lambda output: output == "B", reflect=reflect)
+    assert seen == [('- find({"order": 17}) -> late',)]
+
+
+async def test_the_block_keeps_the_newest_lessons_and_no_corrected_one() -> None:
+    async def lessons_after(*learned: str, **options: Any) -> str:
+        memory = InMemoryMemory()
+        script = [text for lesson in learned for text in ("A", "score: 0", lesson)]
+        architecture = Reflexion(max_attempts=len(learned) + 1, **options)
+        await Agent(model=ScriptedModel([*script, "B", "score: 1"]), memory=memory, architecture=architecture).run(
+            "Go."
+        )
+        return (await memory.working())[0].content
+
+    assert await lessons_after("One.", "Two.", "Three.", max_lessons=2) == "- Two.\n- Three."
+    learned = "Set the timeout to 30 seconds.", "Be brief.", "Set the timeout to 60 seconds."
+    assert await lessons_after(*learned) == "- Be brief.\n- Set the timeout to 60 seconds."

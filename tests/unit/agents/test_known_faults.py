@@ -191,8 +191,10 @@ async def test_the_last_output_is_returned_and_not_the_best() -> None:
 
 async def test_an_interrupted_later_attempt_loses_the_finished_one() -> None:
     script: list[Any] = ["A", "score: 0.5", "More.", ToolCall("none"), ToolCall("none")]
-    result = await Agent(model=ScriptedModel(script), max_turns=2, architecture=Reflexion()).run("Task.")
-    assert (result.output, result.interruption_reason) == ("A", "max_turns_exceeded")
+    agent = Agent(model=ScriptedModel(script), max_turns=2, architecture=Reflexion(max_attempts=2))
+    result = await agent.run("Task.")
+    assert (result.output, result.stop_reason, result.score) == ("A", "max_attempts", 0.5)
+    assert (result.interrupted, result.interruption_reason) == (False, None)
 
 
 async def test_a_judge_that_fails_destroys_a_finished_answer() -> None:

@@ -92,7 +92,7 @@ async def test_a_named_judge_and_a_named_reflector_are_asked_for_structure(monke
     assert result.usage.cost_usd > 0
     assert [asked.wants for asked in model.requests] == [
         {"score", "feedback"},
-        {"lesson", "trigger"},
+        {"rationale", "lesson", "trigger"},
         {"score", "feedback"},
     ]
 

@@ -11,6 +11,7 @@ from reflexio.agents import (
     Agent,
     AgentSession,
     Architecture,
+    Budget,
     Dependencies,
     Event,
     EventKind,
@@ -108,7 +109,7 @@ def test_the_names_of_the_page_are_imported_from_the_package() -> None:
 # The prompts
 
 
-def test_the_evaluator_is_asked_for_a_calibrated_score_on_its_first_line() -> None:
+def test_the_evaluator_is_asked_for_reasons_and_then_for_a_calibrated_score() -> None:
     for words in (
         "0.0",
         "1.0",
@@ -116,7 +117,8 @@ def test_the_evaluator_is_asked_for_a_calibrated_score_on_its_first_line() -> No
         "0.4 to 0.6",
         "0.0 to 0.3",
         "score: <number between 0 and 1>",
-        "first line",
+        "First say briefly",
+        "last line",
     ):
         assert words in DEFAULT_EVALUATOR_PROMPT
 
@@ -308,9 +310,35 @@ async def test_a_lesson_goes_to_the_store_and_not_to_the_block() -> None:
 # The base is interrupted
 
 
-async def test_an_interrupted_base_ends_the_run_at_once() -> None:
-    script = [ToolCall("none"), ToolCall("none")]
+async def test_an_attempt_that_runs_out_of_turns_has_failed_and_the_next_one_follows() -> None:
+    script = [ToolCall("none"), ToolCall("none"), "Stop calling it.", "B", "score: 1"]
     events, model, session = await run(Reflexion(base=ReAct(max_turns=2)), script)
-    told = [event.payload["name"] for event in events if event.kind is EventKind.ARCHITECTURE_EVENT]
-    assert (told, len(model.asked)) == (["reflexion.attempt_started"], 2)
-    assert (session.output, session.interruption_reason) == ("", "max_turns_exceeded")
+    assert payload([event for event in events if "name" in event.payload], "evaluated")["passed"] is False
+    assert "none({}) failed: There is no tool 'none'" in model.asked[2][1].content
+    assert "used up its turns" in model.asked[2][1].content
+    assert "Stop calling it." in model.asked[3][1].content
+    assert (session.output, session.interrupted, session.passed, session.stop_reason) == ("B", False, True, "passed")
+
+
+async def test_a_run_in_which_every_attempt_runs_out_of_turns_says_so() -> None:
+    script = [ToolCall("none"), "Stop.", ToolCall("none")]
+    _, model, session = await run(Reflexion(base=ReAct(max_turns=1), max_attempts=2), script)
+    assert (len(model.asked), session.output, session.interruption_reason) == (3, "", "max_turns_exceeded")
+    assert (session.passed, session.score, session.stop_reason) == (False, 0.0, "max_attempts")
+
+
+async def test_a_base_that_spends_the_budget_ends_the_run() -> None:
+    model = ScriptedModel([ToolCall("none"), "Never asked."])
+    result = await Agent(model=model, budget=Budget(calls=1), architecture=Reflexion()).run("The task.")
+    assert (result.turns, result.interruption_reason, result.stop_reason) == (1, "budget:calls", "budget")
+    assert result.passed is False
+
+
+async def test_another_interruption_of_the_base_ends_the_run_at_once() -> None:
+    class Declined(ReAct):
+        async def run(self, session: AgentSession, deps: Dependencies, prompt: str) -> AsyncIterator[Event]:
+            session.interrupt("approval_denied")
+            yield Event(EventKind.ARCHITECTURE_EVENT, session.id, {"name": "declined"})
+
+    _, model, session = await run(Reflexion(base=Declined()), [])
+    assert (len(model.asked), session.interruption_reason) == (0, "approval_denied")

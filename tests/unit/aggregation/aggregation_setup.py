@@ -112,13 +112,15 @@ class House:
         one = {"playbook_name": name, "playbook_definition_prompt": "x", "playbook_aggregator_config": aggregator}
         await configuration.change(self.store, self.clock, {"playbook_configs": [one]})
 
-    async def teach(self, *said: str, first: int = 1, name: str = "playbook", news: bool = False) -> list[int]:
-        """Each by a user of its own, who is numbered."""
+    async def teach(
+        self, *said: str, first: int = 1, name: str = "playbook", news: bool = False, user: str = ""
+    ) -> list[int]:
+        """Each by a user of its own, who is numbered, or all by one."""
         rows = [
             Learning(
                 Kind.USER_PLAYBOOK,
                 content,
-                user_id=f"u{number}",
+                user_id=user or f"u{number}",
                 agent_version="v1",
                 name=name,
                 details={"source_interaction_ids": [number], "window_interaction_ids": [number, number + 1000]},

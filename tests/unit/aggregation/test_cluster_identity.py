@@ -1,5 +1,7 @@
 """Which playbooks belong together: clusters keep their numbers, and only what changed_clusters is news."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,14 +17,21 @@ from reflexio.aggregation.cluster_identity import (
     successors,
     unanswered_clusters,
 )
+from reflexio.models.config import PlaybookAggregatorConfig
 from reflexio.ports.storage import Cluster, Member, Pool
 
 SIMILARITY = 0.6
+ONE, TWO = (PlaybookAggregatorConfig(min_cluster_size=least) for least in (1, 2))
+OF_TWO_USERS = PlaybookAggregatorConfig(min_distinct_users=2)
 ASK, REFUND = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
 
 
 def member(number: int, cluster: int = 0, content: str = "", *, at: int = 1) -> Member:
     return Member(number, f"u{number}", cluster, at, "", content or f"Do it in way {number}.", None)
+
+
+def supported(number: int, *, statements: int = 2, users: int = 2, **state: Any) -> Cluster:
+    return Cluster(number, size=2, statements=statements, users=users, **state)
 
 
 def rows(*directions: tuple[float, float, float]) -> NDArray[np.float32]:
@@ -71,10 +80,11 @@ def test_a_pool_is_outgrown_by_growth_another_model_or_another_wish() -> None:
 
 
 def test_what_the_learner_owes_is_left_over() -> None:
-    owed, failed = Cluster(1, size=2), Cluster(2, written="x", failed="y", attempts=1, size=2)
-    done, small = Cluster(3, written="x", size=2), Cluster(4, size=1)
-    given_up = Cluster(5, failed="y", attempts=MOST_ATTEMPTS, size=2)
-    assert unanswered_clusters([owed, failed, done, small, given_up], 2) == [1, 2]
+    owed, failed = supported(1), supported(2, written="x", failed="y", attempts=1)
+    done, small = supported(3, written="x"), supported(4, statements=1)
+    given_up = supported(5, failed="y", attempts=MOST_ATTEMPTS)
+    assert unanswered_clusters([owed, failed, done, small, given_up], TWO) == [1, 2]
+    assert unanswered_clusters([owed, supported(6, users=1)], OF_TWO_USERS) == [1]
 
 
 def test_a_cluster_changes_when_a_member_comes_goes_or_is_edited() -> None:
@@ -88,17 +98,17 @@ def test_only_large_and_changed_clusters_reach_the_learner() -> None:
     numbers = {1: 1, 2: 1, 3: 2, 4: 2, 5: 3}
     clusters = by_cluster([member(n) for n in numbers], numbers)
     seen = Cluster(1, written=fingerprint(clusters[1]))
-    assert changed_clusters(clusters, {1: seen}, 2, retry_failed=False) == [2]
-    assert changed_clusters(clusters, {1: seen}, 1, retry_failed=False) == [2, 3]
+    assert changed_clusters(clusters, {1: seen}, TWO, retry_failed=False) == [2]
+    assert changed_clusters(clusters, {1: seen}, ONE, retry_failed=False) == [2, 3]
 
 
 def test_a_cluster_that_failed_too_often_waits_until_it_changes_or_somebody_asks() -> None:
     clusters = {1: [member(1), member(2)]}
     tired = {1: Cluster(1, failed=fingerprint(clusters[1]), attempts=MOST_ATTEMPTS)}
-    assert changed_clusters(clusters, tired, 2, retry_failed=False) == []
-    assert len(changed_clusters(clusters, tired, 2, retry_failed=True)) == 1
+    assert changed_clusters(clusters, tired, TWO, retry_failed=False) == []
+    assert len(changed_clusters(clusters, tired, TWO, retry_failed=True)) == 1
     grown = {1: [*clusters[1], member(3)]}
-    assert len(changed_clusters(grown, tired, 2, retry_failed=False)) == 1
+    assert len(changed_clusters(grown, tired, TWO, retry_failed=False)) == 1
 
 
 def test_a_playbook_follows_most_of_what_it_was_made_of() -> None:

@@ -241,7 +241,9 @@ def test_what_is_no_json_is_a_bad_request_and_breaks_no_agent(value: object) -> 
     said = [{"content": "x", "tools_used": [{"tool_name": "t", "tool_data": {"x": value}}]}]
     with pytest.raises(errors.InvalidRequest, match="cannot be sent"):
         client(Script()).publish_interaction("ann", said)
-    assert not client(Script(), fail_open=True).publish_interaction("ann", said).success
+    (warning,) = client(Script(ok()), fail_open=True).publish_interaction("ann", said).warnings
+    assert "tool_data was left out" in warning
+    assert not client(Script(), fail_open=True).publish_interaction("\ud800", said).success
 
 
 def test_what_fits_into_no_address_is_a_bad_request() -> None:

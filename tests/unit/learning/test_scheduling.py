@@ -298,7 +298,7 @@ async def test_a_used_up_budget_of_one_organisation_holds_up_no_other(room: Room
 
 async def test_windows_that_share_turns_learn_them_once(room: Room) -> None:
     """What a crash leaves: the window of before, and the larger one planned after it."""
-    await room.say("one", "two", session_finished=True)
+    await room.say("one", "Noted.", "two", session_finished=True)
     first = await room.scheduler.start_due()
     room.scheduler._running.clear()
     await room.say("three", session_finished=True)

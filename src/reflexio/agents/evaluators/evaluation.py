@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from reflexio.agents.attempt import Attempt, Evaluation
 from reflexio.agents.budget import NO_USAGE, Usage
-from reflexio.agents.calls import FAILURES, AsyncCall, as_async_call, describe, unless_cancelled
+from reflexio.agents.calls import FAILURES, AsyncCall, as_async_call, check_function, describe, unless_cancelled
 
 Evaluator: TypeAlias = Callable[..., Anything]
 """`evaluate(output)` or `evaluate(output, attempt)`, plain or async.
@@ -21,15 +21,21 @@ Evaluators: TypeAlias = Evaluator | Sequence[Evaluator]
 Evaluate: TypeAlias = Callable[[Anything, Attempt | None], Awaitable[Evaluation]]
 
 DEFAULT_THRESHOLD = 0.8
+EXPECTED = "a function of the output (and the attempt), an instance such as UnitTests(…) or Judge(…), or a list of them"
 _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t\r]*$", re.MULTILINE | re.DOTALL)
 
 
-def as_evaluate(evaluator: Evaluators) -> Evaluate:
-    """The evaluator as a function that always answers with an `Evaluation` and raises only when it is cancelled."""
+def as_evaluate(evaluator: Evaluators, name: str = "evaluate") -> Evaluate:
+    """The evaluator as a function that always answers with an `Evaluation` and raises only when it is cancelled.
+
+    `name` is that of the caller's argument, for the TypeError about something that is no evaluator.
+    """
     if isinstance(evaluator, list | tuple):
-        return as_evaluate(All(*evaluator))
-    if not callable(evaluator):
-        raise TypeError(f"evaluate={evaluator!r} cannot be called; give a function of the output.")
+        for part in evaluator:
+            as_evaluate(part, name)
+        return as_evaluate(All(*evaluator), name)
+    check_function(name, evaluator, EXPECTED)
+    assert not isinstance(evaluator, Sequence)
     return guard(as_async_call(evaluator), name_of(evaluator))
 
 

@@ -1,39 +1,25 @@
-"""A model that judges an output against a rubric, and reading the score in its answer.
+"""A model that judges an output against a rubric. `score.py` reads the score in its answer."""
 
-A wrong reading would end a run with a success that did not happen. So a bare whole number in a sentence, a number above
-its scale, a range or a version is not a score.
-"""
-
-import re
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from reflexio.agents.attempt import Attempt, Evaluation
+from reflexio.agents.attempt import Attempt, Evaluation, shorten
 from reflexio.agents.budget import NO_USAGE, Usage
 from reflexio.agents.calls import describe
+from reflexio.agents.evaluators.score import read_verdict, without_thoughts
 from reflexio.agents.model import Model, ask_structured, ask_text, is_structured, prompt, resolve_model, usage_of
 from reflexio.errors import ProviderError
 from reflexio.ports.chat import Chat
 
-SHOWN_CHARS, LONGEST_OPENING = 300, 200
-
-_NUMBER = r"[+-]?(?:[0-9]{1,9}(?:[.,][0-9]{1,18})?|[.,][0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?"
-_VALUE = rf"(?P<value>{_NUMBER})(?:\s*(?P<percent>%)|\s*(?:/|out\s+of|of)\s*(?P<scale>{_NUMBER}))?"
-_END = r"(?![0-9A-Za-z])(?![.,][0-9])(?!\s*[-–—/]\s*[0-9])"
-_MARKS = r"[\s*_`\"']*"
-_LABELLED = re.compile(rf"score{_MARKS}[:=]{_MARKS}{_VALUE}{_END}", re.IGNORECASE)
-_ALONE = re.compile(rf"{_MARKS}{_VALUE}{_END}{_MARKS}\.?{_MARKS}")
-_OPENING = re.compile(rf"{_MARKS}(?=[^\n]*[.,/%])(?![0-9]+[.,]?\s){_VALUE}{_END}{_MARKS}(?:[:;,.(\n–—]|-\s)")
-_REQUESTED = re.compile(rf"^[ \t*_`\"'{{#>-]*{_LABELLED.pattern}", re.IGNORECASE | re.MULTILINE)
-_CONCLUDING = re.compile(rf"(?:\b(?:final|overall|total){_MARKS}|[{{,]\s*[\"']){_LABELLED.pattern}", re.IGNORECASE)
-_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*,[0-9]{3}")
+SHOWN_CHARS = 300
 
 
 class JudgeAnswer(BaseModel):
-    score: float = Field(ge=0, le=1)
+    # The reasons come first, so that the score follows from them.
     feedback: str = ""
+    score: float = Field(ge=0, le=1)
 
 
 class Judge:
@@ -82,55 +68,10 @@ class Judge:
 
 def read_answer(text: str, *, evaluator: str, usage: Usage) -> Evaluation:
     """A judge's answer in text: a score, and the other text as feedback."""
-    score = read_score(text)
-    if score is None:
-        excerpt = " ".join(text.split())[:SHOWN_CHARS]
+    verdict = read_verdict(text)
+    if verdict is None:
+        answer = without_thoughts(text)
+        excerpt = shorten(" ".join(text.split()), SHOWN_CHARS)
         error = f"The judge's answer holds no score: {excerpt!r}" if excerpt else "The judge's answer is empty."
-        return Evaluation(0.0, False, text.strip(), evaluator=evaluator, usage=usage, error=error)
-    first, _, rest = text.strip().partition("\n")
-    feedback = rest.strip() or (first if len(first.split()) > 2 else "")
-    return Evaluation(score, feedback=feedback, evaluator=evaluator, usage=usage)
-
-
-def parse_score(text: str) -> float:
-    """The score in a judge's answer, from 0 to 1; 0.0 when there is none.
-
-    >>> [parse_score(text) for text in ("score: 0.7", "score: 8/10", "score: 85%", "attempt 1 was good")]
-    [0.7, 0.8, 0.85, 0.0]
-    """
-    return read_score(text) or 0.0
-
-
-def read_score(text: str) -> float | None:
-    """The score in a judge's answer, from 0 to 1; None when there is none.
-
-    A line that begins with `score:` has the requested format, and the first such line counts. Otherwise several
-    labelled scores must agree, or one must be called the final or overall one. Without any label, the answer must
-    begin with the number.
-    """
-    if requested := _scores(_REQUESTED, text):
-        return requested[0]
-    labelled = _scores(_LABELLED, text)
-    if len(set(labelled)) > 1:
-        return next(iter(_scores(_CONCLUDING, text)[::-1]), None)
-    if labelled:
-        return labelled[0]
-    first = text.strip().partition("\n")[0].strip()[:LONGEST_OPENING]
-    match = _ALONE.fullmatch(first) or _OPENING.match(first)
-    return _score(match) if match else None
-
-
-def _scores(pattern: re.Pattern[str], text: str) -> list[float]:
-    return [score for match in pattern.finditer(text) if (score := _score(match)) is not None]
-
-
-def _score(match: re.Match[str]) -> float | None:
-    """From 0 to 1; a negative score counts as 0, and one above its scale could mean anything."""
-    value, percent, scale = match.group("value", "percent", "scale")
-    if "," in value and _THOUSANDS.fullmatch(value):
-        return None
-    whole = 100.0 if percent else float((scale or "1").replace(",", "."))
-    if whole <= 0:
-        return None
-    score = float(value.replace(",", ".")) / whole
-    return max(0.0, score) if score <= 1.0 else None
+        return Evaluation(0.0, False, answer, evaluator=evaluator, usage=usage, error=error)
+    return Evaluation(verdict.score, feedback=verdict.feedback, evaluator=evaluator, usage=usage)

@@ -47,8 +47,15 @@ class UnitTests:
     feedback_chars: int = 1_500
 
     def __post_init__(self) -> None:
+        if str(self.tests).endswith(".py") and "\n" not in str(self.tests):
+            raise TypeError(
+                f"UnitTests(tests={self.tests!r}): give the code of the tests, as in Path(…).read_text(), not its file."
+            )
         if bool(self.tests) == bool(self.command):
             raise ValueError("UnitTests needs tests or a command, and not both.")
+        for name, text in self.files.items():
+            if not isinstance(text, str):
+                raise TypeError(f"UnitTests(files={{{name!r}: …}}): give its content as text, not {text!r}.")
         if isinstance(self.command, str):
             raise TypeError(f"UnitTests(command={self.command!r}): give a list of words; no shell reads it.")
         if self.tests and TESTS in (self.file, *self.files):
@@ -65,7 +72,10 @@ class UnitTests:
                 status = await self._run(folder, passed_file, printed)
                 words = self._end_of(printed, folder)
             if status == NOT_STARTED and self.command:
-                raise OSError(f"The command could not be started: {words}")
+                raise OSError(
+                    f"The command of these tests could not be started: {words}. Its first word must be a program on "
+                    f"{os.defpath}, its full path, or 'python'."
+                )
             if status == 0 and (self.command or (folder / passed_file).exists()):
                 return Evaluation(1.0, True)
             return Evaluation(0.0, False, "\n".join(part for part in (self._describe_exit(status), words) if part))
@@ -73,11 +83,17 @@ class UnitTests:
     def _write_files(self, folder: Path, code: str) -> None:
         files = {**self.files, self.file: code, **({TESTS: self.tests} if self.tests else {})}
         for name, text in files.items():
-            path = (folder / name).resolve()
-            if not path.is_relative_to(folder.resolve()):
-                raise ValueError(f"The file {name!r} is outside of the folder of the run.")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode("utf-8", "replace"))
+            try:
+                path = (folder / name).resolve()
+                if not path.is_relative_to(folder.resolve()):
+                    raise ValueError(f"The file {name!r} is outside of the folder of these tests; rename it.")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(text.encode("utf-8", "replace"))
+            except OSError as error:
+                raise OSError(
+                    f"The file {name!r} of these tests cannot be written: {error.strerror}. Give it another name, or "
+                    "make room where temporary files are."
+                ) from error
 
     async def _run(self, folder: Path, passed_file: str, printed: IO[bytes]) -> int | None:
         """The exit status, negative for a signal; None after a timeout."""

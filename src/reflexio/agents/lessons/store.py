@@ -69,11 +69,13 @@ class CountingStore(Protocol):
 
 def as_lesson_store(store: LessonStore | VectorStore) -> LessonStore:
     """The lesson store itself, or one that keeps lessons in the vector store."""
+    if isinstance(store, type):
+        raise TypeError(f"{store.__name__} is a class: give a store, such as {store.__name__}(…).")
     if isinstance(store, LessonStore):
         return store
     if isinstance(store, VectorStore):
         return VectorStoreLessons(store)
-    raise TypeError(f"{store!r} is neither a LessonStore nor a VectorStore.")
+    raise TypeError(f"{store!r} is neither a LessonStore nor a VectorStore: give one, such as MemoryLessons().")
 
 
 class VectorStoreLessons:

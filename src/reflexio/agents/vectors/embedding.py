@@ -147,6 +147,17 @@ def _unit_rows(vectors: Any, dimensions: int, error: type[ReflexioError], source
     return unit_rows
 
 
+def unit_query(vector: Sequence[float], dimensions: int) -> Vectors:
+    """The vector of a query with length one; raises `InvalidRequest` for one of another size."""
+    query: Vectors = _unit_rows([vector], dimensions, InvalidRequest, "The query is")[0]
+    return query
+
+
+def check_hits(k: int) -> None:
+    if k < 1:
+        raise InvalidRequest(f"k must be at least 1, not {k!r}.")
+
+
 def pool_size(k: int, diversity: float) -> int:
     """How many of the nearest chunks the `k` hits are chosen from."""
     return max(4 * k, 20) if diversity else k
@@ -189,11 +200,10 @@ class EmbeddingStore(ABC):
         self, vector: Sequence[float], *, k: int = 4, filter: Filter = None, diversity: float | None = None
     ) -> list[SearchResult]:
         """The `k` chunks nearest to a vector, best first, among those that match the filter."""
-        if k < 1:
-            raise InvalidRequest(f"k must be at least 1, not {k!r}.")
+        check_hits(k)
         if diversity is not None and not 0.0 <= diversity <= 1.0:
             raise InvalidRequest(f"diversity must be between 0 and 1, not {diversity!r}.")
-        query = _unit_rows([vector], self.embedder.dimensions, InvalidRequest, "The query is")[0]
+        query = unit_query(vector, self.embedder.dimensions)
         return await self._nearest(query, parse_filter(filter), k, diversity or 0.0)
 
     @abstractmethod

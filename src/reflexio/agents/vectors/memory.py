@@ -6,47 +6,48 @@ thread never sees a row change. Metadata is kept by key (`Columns`), so that a f
 """
 
 import asyncio
-import json
-import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reflexio.agents.vectors.bm25 import WordIndex, fuse
 from reflexio.agents.vectors.embedding import (
     EmbeddedChunks,
     EmbedderChoice,
     EmbeddingStore,
     Vectors,
+    check_hits,
     choose_diverse,
-    embedder,
     pool_size,
+    unit_query,
 )
+from reflexio.agents.vectors.embedding import embedder as resolve_embedder
+from reflexio.agents.vectors.saved_store import read_store, write_store
 from reflexio.agents.vectors.store import (
     AllOf,
     AnyOf,
     Chunk,
     Condition,
+    Filter,
     Not,
     OneOf,
     Ordered,
     Present,
     SearchResult,
     identity,
+    parse_filter,
 )
 from reflexio.errors import InvalidRequest
 from reflexio.providers.embedding.local import use_one_thread
 
 LARGE = 20_000
 """From this number of chunks a search runs in a thread; below, starting the thread costs more than the search."""
-FORMAT = 1
 FIRST_CAPACITY = 1_024
 # If fewer than one in so many rows match the filter, only those are multiplied.
 SPARSE = 64
@@ -67,9 +68,9 @@ class InMemoryVectorStore(EmbeddingStore):
     >>> await store.add([Chunk("Write dates as ISO 8601.", {"user_id": "ada"})])  # doctest: +SKIP
     """
 
-    def __init__(self, embedder_: EmbedderChoice = None, /) -> None:
+    def __init__(self, embedder: EmbedderChoice = None) -> None:
         use_one_thread()
-        self.embedder = embedder(embedder_)
+        self.embedder = resolve_embedder(embedder)
         self._rows = Rows(self.embedder.dimensions)
         # Event loops in several threads may share a store. The lock is held briefly, never across an await.
         self._lock = threading.Lock()
@@ -136,28 +137,57 @@ class InMemoryVectorStore(EmbeddingStore):
         hits = zip(slots.tolist(), scores.tolist(), strict=True)
         return [SearchResult(rows.chunk(slot), score, rows.ids[slot]) for slot, score in hits]
 
+    async def search_hybrid(
+        self, query: str, *, k: int = 4, filter: Filter = None, alpha: float = 0.5
+    ) -> list[SearchResult]:
+        """The `k` best chunks by meaning and by words together, for names and numbers that an embedder blurs.
+
+        `alpha` is the weight of the vectors: 1 is `search`, 0 ranks by words alone. Scores are those of the fusion.
+        """
+        check_hits(k)
+        if not 0.0 <= alpha <= 1.0:
+            raise InvalidRequest(f"alpha must be between 0 and 1, not {alpha!r}.")
+        condition = parse_filter(filter)
+        vector = unit_query(await self.embedder.embed(query), self.embedder.dimensions)
+        if len(self._rows.ids) < LARGE:
+            return self._hybrid(query, vector, condition, k, alpha)
+        return await asyncio.to_thread(self._hybrid, query, vector, condition, k, alpha)
+
+    def _hybrid(self, query: str, vector: Vectors, condition: Condition, k: int, alpha: float) -> list[SearchResult]:
+        pool = pool_size(k, 1.0)
+        with self._lock:
+            rows = self._rows
+            matches = rows.matching(condition)
+            vectors = rows.vectors[:, : len(matches)]
+            by_words = rows.words.best(query, matches, pool) if alpha < 1 else []
+        by_vector, _ = nearest(vectors, matches, vector, pool)
+        fused = fuse(by_vector.tolist(), by_words, alpha)[:k]
+        return [SearchResult(rows.chunk(slot), score, rows.ids[slot]) for slot, score in fused]
+
     async def save(self, path: str | Path) -> None:
         """Writes everything to one file atomically, replacing an existing one."""
         with self._lock:
             rows, kept = self._rows, sorted(self._rows.slots.values())
         header = {
-            "format": FORMAT,
             "embedder": self.embedder.name,
             "rows": [[rows.ids[slot], rows.contents[slot], rows.metadata[slot]] for slot in kept],
         }
-        await asyncio.to_thread(_write, Path(path), header, rows.vectors[:, kept])
+        await asyncio.to_thread(write_store, Path(path), header, rows.vectors[:, kept])
 
     @classmethod
     async def load(cls, path: str | Path, embedder: EmbedderChoice = None) -> Self:
         """The store that was saved to this file. The embedder must be the one that embedded it."""
-        name, rows, vectors = await asyncio.to_thread(_read, Path(path))
+        name, rows, vectors = await asyncio.to_thread(read_store, Path(path))
         store = cls(embedder)
         if name != store.embedder.name:
             raise InvalidRequest(
-                f"{str(path)!r} was embedded by {name!r}; {store.embedder.name!r} cannot search in it."
+                f"{str(path)!r} was embedded by {name!r}; {store.embedder.name!r} cannot search in it. "
+                "Load it with the embedder that filled it."
             )
         if vectors.shape != (store.embedder.dimensions, len(rows)):
-            raise InvalidRequest(f"{str(path)!r} is no saved store: its texts and its vectors do not fit together.")
+            raise InvalidRequest(
+                f"{str(path)!r} is no saved vector store: its texts and its vectors do not fit together."
+            )
         ids, contents, metadata = zip(*rows, strict=True) if rows else ((), (), ())
         store._rows.append(ids, contents, metadata, vectors.T)
         return store
@@ -175,6 +205,7 @@ class Rows:
         self.metadata: list[dict[str, Any]] = []
         self.slots: dict[str, int] = {}
         self.columns = Columns(self.metadata)
+        self.words = WordIndex(self.contents)
 
     def append(
         self, ids: Sequence[str], contents: Sequence[str], metadata: Sequence[dict[str, Any]], vectors: Vectors
@@ -307,32 +338,3 @@ def nearest(rows: Vectors, matches: Mask, query: Vectors, k: int) -> tuple[Slots
         scores = scores[slots]
     order = np.lexsort((slots, -scores))[:k]
     return slots[order], np.clip(scores[order], -1.0, 1.0)
-
-
-# The key `told` is part of the file format.
-
-
-def _write(path: Path, header: dict[str, Any], vectors: Vectors) -> None:
-    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, told=text, vectors=vectors)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> tuple[str, list[tuple[str, str, dict[str, Any]]], Vectors]:
-    """The embedder's name; ids, texts and metadata; and the vectors."""
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            header = json.loads(file["told"].tobytes())
-            if header["format"] != FORMAT:
-                raise InvalidRequest(f"{str(path)!r} was saved in a format that this version does not know.")
-            rows = [(chunk_id, content, metadata) for chunk_id, content, metadata in header["rows"]]
-            return header["embedder"], rows, np.asarray(file["vectors"], np.float32)
-    except (TypeError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise InvalidRequest(f"{str(path)!r} is no saved store: {error}") from error

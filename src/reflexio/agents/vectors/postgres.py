@@ -21,9 +21,9 @@ from reflexio.agents.vectors.embedding import (
     EmbeddingStore,
     Vectors,
     choose_diverse,
-    embedder,
     pool_size,
 )
+from reflexio.agents.vectors.embedding import embedder as resolve_embedder
 from reflexio.agents.vectors.store import (
     ALWAYS,
     AllOf,
@@ -73,8 +73,7 @@ class PostgresVectorStore(EmbeddingStore):
 
     def __init__(
         self,
-        embedder_: EmbedderChoice = None,
-        /,
+        embedder: EmbedderChoice = None,
         *,
         dsn: str,
         table: str = "reflexio_vectors",
@@ -83,7 +82,7 @@ class PostgresVectorStore(EmbeddingStore):
     ) -> None:
         if find_spec("psycopg_pool") is None:
             raise ImportError("PostgresVectorStore needs a driver: pip install 'reflexio-learn[postgres]'")
-        self.embedder = embedder(embedder_)
+        self.embedder = resolve_embedder(embedder)
         self.dimension = dimension or self.embedder.dimensions
         if self.dimension != self.embedder.dimensions:
             raise InvalidRequest(f"{self.embedder.name!r} gives {self.embedder.dimensions} numbers, not {dimension}.")

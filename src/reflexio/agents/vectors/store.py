@@ -29,6 +29,8 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
+    """A chunk that a search found, its score and its id."""
+
     chunk: Chunk
     score: float
     id: str

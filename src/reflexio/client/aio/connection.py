@@ -19,7 +19,7 @@ from reflexio.client import responses
 from reflexio.client.background import AsyncBackground, OnError
 from reflexio.client.cache import Cache
 from reflexio.client.endpoint import AsyncHttpClients, Endpoint
-from reflexio.client.requests import NO_FIELDS, NO_HEADERS, build_request, prepare
+from reflexio.client.requests import NO_FIELDS, NO_HEADERS, as_query, build_request, prepare
 from reflexio.client.responses import HttpReply
 from reflexio.client.routes import ClientRoute, NoRequest
 
@@ -89,7 +89,9 @@ class Connection:
             if route.request is NoRequest:
                 response = await self._call(route, params=named)
             else:
-                response = await self._call(route, build_request(route.request, fields, **named), headers=headers)
+                request = build_request(route.request, fields, **named)
+                parts = {"params": as_query(request)} if route.method == "GET" else {"body": request}
+                response = await self._call(route, headers=headers, **parts)
         except errors.ReflexioError as error:
             if not (self._fail_open and route.fails_open):
                 raise

@@ -14,6 +14,7 @@ from reflexio.client.aio.connection import Connection
 from reflexio.client.cache import AGENT_PLAYBOOKS, PROFILES
 from reflexio.client.requests import as_json, prepare
 from reflexio.models.config import Config, SetConfigResponse, StorageStatsResponse, WhoamiResponse
+from reflexio.models.evaluation import GetAgentSuccessEvaluationResultsResponse
 from reflexio.models.operation import (
     DEFAULT_VERSION,
     CancelOperationResponse,
@@ -62,6 +63,22 @@ class SettingCalls(Connection):
     async def whoami(self) -> WhoamiResponse:
         """The organisation of this client's key, and where its data is stored."""
         return await self._send(routes.WHOAMI)
+
+    async def get_agent_success_evaluation_results(
+        self,
+        limit: int = 100,
+        agent_version: str | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+    ) -> GetAgentSuccessEvaluationResultsResponse:
+        """Results of evaluated sessions. The list is empty: the server does not evaluate sessions yet."""
+        return await self._send(
+            routes.GET_EVALUATIONS,
+            limit=limit,
+            agent_version=agent_version,
+            start_time=start_time,
+            end_time=end_time,
+        )
 
     async def storage_stats(self, user_id: str) -> StorageStatsResponse:
         """How much is stored of one user."""

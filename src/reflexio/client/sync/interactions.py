@@ -7,7 +7,8 @@ from typing import Any, Unpack
 from reflexio.client import routes
 from reflexio.client.fields import GetInteractionsFields, GetRequestsFields
 from reflexio.client.requests import awaitable
-from reflexio.client.sync.connection import Connection
+from reflexio.client.salvage import without_faults
+from reflexio.client.sync.connection import Connection, log
 from reflexio.models.identity import new_id
 from reflexio.models.interaction import (
     BulkDeleteResponse,
@@ -50,24 +51,32 @@ class InteractionCalls(Connection):
         Without `session_id` the server makes one and returns it. Calls with the same `idempotency_key` are stored once;
         each call makes its own key, so that repeating it on a bad connection is safe. With `wait_for_response` the
         server first learns from exactly these turns and returns what it learned; this takes up to 600 seconds.
+        With `fail_open` an optional field that is not valid is left out, and `warnings` names it.
         """
+        fields: dict[str, object] = {
+            "user_id": user_id,
+            "interaction_data_list": interactions,
+            "source": source,
+            "agent_version": agent_version,
+            "session_id": session_id,
+            "skip_aggregation": skip_aggregation,
+            "force_extraction": force_extraction,
+            "evaluation_only": evaluation_only,
+            "override_learning_stall": override_learning_stall,
+            "retrieval_experiment_id": retrieval_experiment_id,
+            "retrieval_experiment_arm": retrieval_experiment_arm,
+            "session_finished": session_finished,
+        }
+        fields, left_out = without_faults(fields) if self._fail_open else (fields, [])
+        for warning in left_out:
+            log.warning("publishing all the same: %s", warning)
         response = self._send(
             routes.PUBLISH_AND_LEARN if wait_for_response else routes.PUBLISH,
-            user_id=user_id,
-            interaction_data_list=interactions,
-            source=source,
-            agent_version=agent_version,
-            session_id=session_id,
-            skip_aggregation=skip_aggregation,
-            force_extraction=force_extraction,
-            evaluation_only=evaluation_only,
-            override_learning_stall=override_learning_stall,
-            retrieval_experiment_id=retrieval_experiment_id,
-            retrieval_experiment_arm=retrieval_experiment_arm,
-            session_finished=session_finished,
             headers={"Idempotency-Key": idempotency_key or new_id()},
+            **fields,
         )
-        return response.model_copy(update={"endpoint_url": self.endpoint.url}) if response.success else response
+        named = {"endpoint_url": self.endpoint.url} if response.success else {}
+        return response.model_copy(update={**named, "warnings": [*left_out, *response.warnings]})
 
     def finalize_session(self, user_id: str, session_id: str) -> FinalizeSessionResponse:
         """Ends a session: learning from its last turns does not wait for more of them."""
@@ -131,7 +140,7 @@ class InteractionCalls(Connection):
     def clear_user_data(self, user_id: str, *, withdraw_unsupported: bool = False) -> ClearUserDataResponse:
         """Deletes everything that belongs to one user and returns how much of each kind that was.
 
-        Agent playbooks stay, without the user's windows. With `withdraw_unsupported` only those stay that enough other
-        users support.
+        Agent playbooks stay, without the user's windows; pending ones only if `min_distinct_users` others support them.
+        With `withdraw_unsupported` only those stay that enough other users support.
         """
         return self._send(routes.CLEAR_USER_DATA, user_id=user_id, withdraw_unsupported=withdraw_unsupported)

@@ -2,12 +2,12 @@
 """Profiles, user playbooks and agent playbooks: add, list, change, delete, judge and review them."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Unpack
 
 from reflexio.client import routes
 from reflexio.client.fields import (
     GetAgentPlaybooksFields,
+    GetAllProfilesFields,
     GetReviewQueueFields,
     GetUserPlaybooksFields,
     GetUserProfilesFields,
@@ -21,7 +21,7 @@ from reflexio.client.fields import (
 )
 from reflexio.client.sync.connection import Connection
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.learning import PlaybookStatus, Status
+from reflexio.models.learning import PlaybookStatus
 from reflexio.models.playbook import (
     GetAgentPlaybooksRequest,
     GetAgentPlaybooksResponse,
@@ -58,24 +58,13 @@ class LearningCalls(Connection):
         """A user's profiles, newest first. Without `status_filter` only current ones. Cached."""
         return (self._send_cached(routes.GET_PROFILES, force_refresh, fields, user_id=user_id)).alive()
 
-    def get_all_profiles(
-        self,
-        limit: int = 100,
-        *,
-        status_filter: Status | str | None = None,
-        start_time: datetime | None = None,
-        end_time: datetime | None = None,
-        cursor: str | None = None,
-    ) -> GetProfilesResponse:
-        """The profiles of all users, newest first."""
-        return self._send(
-            routes.GET_ALL_PROFILES,
-            limit=limit,
-            status_filter=status_filter,
-            start_time=start_time and start_time.astimezone().isoformat(),
-            end_time=end_time and end_time.astimezone().isoformat(),
-            cursor=cursor,
-        )
+    def get_all_profiles(self, limit: int = 100, **fields: Unpack[GetAllProfilesFields]) -> GetProfilesResponse:
+        """Profiles of one user or of all, newest first.
+
+        `start_time` and `end_time` are of the last change, or of the expiry with
+        `date_field="expiration_timestamp"`.
+        """
+        return self._send(routes.GET_ALL_PROFILES, fields, limit=limit)
 
     def update_user_profile(
         self, user_id: str, profile_id: str, **fields: Unpack[UpdateUserProfileFields]

@@ -15,6 +15,7 @@ from reflexio.client.cache import AGENT_PLAYBOOKS, PROFILES
 from reflexio.client.requests import as_json, prepare
 from reflexio.client.sync.connection import Connection
 from reflexio.models.config import Config, SetConfigResponse, StorageStatsResponse, WhoamiResponse
+from reflexio.models.evaluation import GetAgentSuccessEvaluationResultsResponse
 from reflexio.models.operation import (
     DEFAULT_VERSION,
     CancelOperationResponse,
@@ -63,6 +64,22 @@ class SettingCalls(Connection):
     def whoami(self) -> WhoamiResponse:
         """The organisation of this client's key, and where its data is stored."""
         return self._send(routes.WHOAMI)
+
+    def get_agent_success_evaluation_results(
+        self,
+        limit: int = 100,
+        agent_version: str | None = None,
+        start_time: datetime | None = None,
+        end_time: datetime | None = None,
+    ) -> GetAgentSuccessEvaluationResultsResponse:
+        """Results of evaluated sessions. The list is empty: the server does not evaluate sessions yet."""
+        return self._send(
+            routes.GET_EVALUATIONS,
+            limit=limit,
+            agent_version=agent_version,
+            start_time=start_time,
+            end_time=end_time,
+        )
 
     def storage_stats(self, user_id: str) -> StorageStatsResponse:
         """How much is stored of one user."""

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from reflexio.models.wording import without_hidden
+
 LONGEST = 2_000
 HEAD_SHARE = 0.7
 
@@ -22,6 +24,7 @@ def delimit(blocks: Sequence[Block]) -> str:
     >>> delimit([Block("turn 1, user", "Hello")]).splitlines()[-2:]
     ['Hello', '#b3852254 end']
     """
+    blocks = [Block(block.title, without_hidden(block.text)) for block in blocks]
     everything = "\n".join(f"{block.title}\n{block.text}" for block in blocks)
     seed = blake2b(everything.encode("utf-8", "replace"), digest_size=4).digest()
     while (mark := f"#{seed.hex()}") in everything:

@@ -17,7 +17,6 @@ from reflexio.learners.llm.schemas import (
     ExtractedQuote,
     ExtractionAnswer,
 )
-from reflexio.learners.llm.transcript import compact_json
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Quote, Turn
 from reflexio.models.learning import Kind
@@ -119,18 +118,6 @@ def _configured_name(name: str, configured: tuple[str, ...]) -> str:
 
 
 def _quotes(entries: Iterable[ExtractedQuote], turns: Turns) -> tuple[Quote, ...]:
-    """Quotes with the id of their turn. A quote that stands in another turn than the model says is moved there."""
-    sources = ((_source(entry, turns), entry.text) for entry in entries if entry.text)
-    return tuple(Quote(turn.id, text) for turn, text in sources if turn is not None)
-
-
-def _source(quote: ExtractedQuote, turns: Turns) -> Turn | None:
-    named = turns.get(quote.turn)
-    candidates = ([named] if named else []) + list(turns.values())
-    return next((turn for turn in candidates if _contains(turn, quote.text)), named)
-
-
-def _contains(turn: Turn, text: str) -> bool:
-    tools = (f"{call.name} {call.status} {compact_json(call.data)}" for call in turn.tools)
-    whole = "\n".join([turn.content, turn.expert_content, turn.action, *tools])
-    return " ".join(text.split()) in " ".join(whole.split())
+    """Quotes with the id of the turn that the model names; 0 for none. Whether they stand there is not decided here."""
+    numbered = ((turns.get(entry.turn), entry.text) for entry in entries if entry.text)
+    return tuple(Quote(turn.id if turn else 0, text) for turn, text in numbered)

@@ -17,7 +17,7 @@ LONGEST = 1_200
 MOST_ADDED = 3
 SAME, NEW = 0.5, 0.25
 GERMAN_SHARE = 0.15
-RATIONALE = "Several users taught this."
+RATIONALE, RATIONALE_OF_ONE = "Several users taught this.", "One user taught this."
 
 _JOINT = re.compile(r"(?:,\s+and|;)\s+(?:also\s+|then\s+)?", re.I)
 # Bounded: a word of a megabyte must not be read again from each of its letters.
@@ -39,7 +39,9 @@ def summarise(cluster: ClusterToSummarise) -> PlaybookText | None:
     if trigger is None:
         trigger = _without(triggers[0], private) if triggers else ""
     has_rationale = base.rationale and not _is_private(base.rationale, private)
-    rule = PlaybookText(content, trigger, base.rationale if has_rationale else RATIONALE)
+    is_of_one = len({member.user_id for member in members}) == 1
+    made_up = RATIONALE_OF_ONE if is_of_one else RATIONALE
+    rule = PlaybookText(content, trigger, base.rationale if has_rationale else made_up)
     return None if not content or _is_known(rule, cluster, private) else rule
 
 

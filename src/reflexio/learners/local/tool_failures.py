@@ -11,6 +11,7 @@ from reflexio.models.extraction import Quote, RecordedToolCall, Turn
 
 LONGEST_VALUE = 120
 MOST_DIFFERENCES = 4
+TYPES = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
 
 _ARGUMENTS = ("input", "args", "arguments", "params", "parameters", "tool_input", "kwargs")
 
@@ -51,6 +52,9 @@ def _recovery(
     turns: Sequence[Turn], place: int, failed_in: Turn, failed: RecordedToolCall, worked: RecordedToolCall
 ) -> RuleMatch | None:
     before, after = _arguments(failed), _arguments(worked)
+    if _has_other_type(failed.data.get("id"), worked.data.get("id")):
+        # Usually the id of the call, which differs from call to call; with another type it is an argument.
+        before, after = {**before, "id": failed.data["id"]}, {**after, "id": worked.data["id"]}
     changed = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)][:MOST_DIFFERENCES]
     if not changed:
         return None  # the same call again: a transient failure, nothing to learn
@@ -65,8 +69,8 @@ def _recovery(
         "The call failed, and worked when this was changed.",
         (
             *quotes(request),
-            # Cut at a line, so that the quote stands in the tool's data as it is.
-            Quote(failed_in.id, problem[:LONGEST_VALUE]),
+            # Cut at a line and between words, so that the quote stands in the tool's data as it is.
+            Quote(failed_in.id, _cut_between_words(problem)),
             *(Quote(turns[place].id, value) for value in values),
         ),
         signal="tool",
@@ -74,11 +78,24 @@ def _recovery(
     )
 
 
+def _cut_between_words(text: str) -> str:
+    head = text[:LONGEST_VALUE]
+    return head if len(text) <= LONGEST_VALUE else head.rpartition(" ")[0] or head
+
+
 def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     old, new = (_shortened(json.dumps(arguments.get(key), ensure_ascii=False)) for arguments in (before, after))
     if key not in after:
         return f"without {key}"
+    if _has_other_type(before.get(key), after[key]):
+        return f"with {key} as {TYPES[type(after[key])]}, not as {TYPES[type(before[key])]}"
     return f"with {key}={new}, not {old}" if key in before else f"with {key}={new}"
+
+
+def _has_other_type(old: Any, new: Any) -> bool:
+    """Whether the same value was written as another type: "77" and 77."""
+    known = type(old) in TYPES and type(new) in TYPES
+    return known and TYPES[type(old)] != TYPES[type(new)] and str(old).lower() == str(new).lower()
 
 
 def _arguments(call: RecordedToolCall) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Search by words and by vectors, and the backlog of rows without a vector."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -28,6 +28,17 @@ class Matched:
     mean: float = 0.0
     spread: float = 0.0
     complete: bool = True
+
+
+@dataclass(frozen=True)
+class TextVectors:
+    """Half-precision vectors of texts that are about to be stored, and their embedder."""
+
+    model: str = ""
+    of: Mapping[str, bytes] = field(default_factory=dict)
+
+
+NO_VECTORS = TextVectors()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage.index import Matched, QueryVector
+from reflexio.ports.storage.index import NO_VECTORS, Matched, QueryVector, TextVectors
 from reflexio.ports.storage.interactions import ALWAYS, TimeRange
 
 
@@ -59,6 +59,7 @@ class LearningFilter:
     reviews: tuple[PlaybookStatus, ...] | None = None
     scope: Scope | None = None
     within: TimeRange = ALWAYS
+    expires_within: TimeRange = ALWAYS
     tags: tuple[str, ...] = ()
     contains: str | None = None
     time_to_live: str | None = None
@@ -69,7 +70,8 @@ class LearningFilter:
     def is_narrow(self) -> bool:
         """Whether only few of the index's rows may pass."""
         asked = (self.ids, self.keys, self.agent_version, self.name, self.source, self.request_id, self.contains)
-        window = (self.within.start, self.within.end, self.time_to_live, self.clusters, self.scope)
+        times = (self.within.start, self.within.end, self.expires_within.start, self.expires_within.end)
+        window = (*times, self.time_to_live, self.clusters, self.scope)
         standing = self.statuses != (Status.CURRENT,)
         return any(each is not None for each in (*asked, *window)) or bool(self.tags) or standing
 
@@ -90,8 +92,11 @@ class LineageEvent:
 
 
 class Learnings(Protocol):
-    def add(self, learnings: Sequence[Learning]) -> list[int]:
-        """Stores new rows, indexed by words at once, and returns their ids. Raises Conflict on a taken key."""
+    def add(self, learnings: Sequence[Learning], vectors: TextVectors = NO_VECTORS) -> list[int]:
+        """Stores new rows and returns their ids. Raises Conflict on a taken key.
+
+        They are indexed by words at once, and by vector those whose text is in `vectors`; the others are queued.
+        """
 
     def get(self, where: LearningFilter) -> Learning | None:
         """The one row that matches, if any."""
@@ -102,8 +107,11 @@ class Learnings(Protocol):
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         """Newest first."""
 
-    def replace(self, learning: Learning) -> None:
-        """Replaces the row with the same id."""
+    def replace(self, learning: Learning, vectors: TextVectors = NO_VECTORS) -> None:
+        """Replaces the row with the same id. A changed text is indexed as that of a new row."""
+
+    def vectors(self, ids: Sequence[int], model: str) -> dict[int, bytes]:
+        """The stored half-precision vectors of this embedder; rows without one are missing."""
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
         """Changes the status of matching rows, all at once, and nothing else.

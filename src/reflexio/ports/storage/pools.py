@@ -30,7 +30,10 @@ class Pool:
 
 
 class Member(NamedTuple):
-    """A current user playbook as clustering sees it; `vector` is None until it is embedded."""
+    """A current user playbook as clustering sees it; `vector` is None until it is embedded.
+
+    `session_id` is that of the publish it was learned from; empty when it was added by hand.
+    """
 
     id: int
     user_id: str
@@ -39,6 +42,7 @@ class Member(NamedTuple):
     trigger: str
     content: str
     vector: bytes | None
+    session_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Cluster:
     """The state of a cluster: the fingerprint of the members that the learner last summarised, or failed on.
 
     `playbook_id` is the agent playbook that came of it, 0 when what stood said it all. `centre` is the mean of its
-    members' vectors in half precision.
+    members' vectors in half precision. `statements` and `users` say how well it is supported.
     """
 
     number: int
@@ -57,6 +61,8 @@ class Cluster:
     error: str = ""
     size: int = 0
     centre: bytes | None = None
+    statements: int = 0
+    users: int = 0
 
 
 class Pools(Protocol):

@@ -1,25 +1,28 @@
 """The embedder that needs no key, no download and no network: all-MiniLM-L6-v2, which ships in the package.
 
-Decides which thread embeds what and when. `wordpiece` tokenises, `minilm` computes.
+Decides which thread embeds what and when. `wordpiece` tokenises; `minilm_onnx` computes where onnxruntime is installed,
+`minilm` elsewhere, and both give the same vectors.
 """
 
 import asyncio
 import ctypes
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from queue import PriorityQueue
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reflexio.providers.embedding.minilm import WIDTH, MiniLM
+from reflexio.providers.embedding.minilm import WIDTH, Floats, MiniLM
 from reflexio.providers.embedding.wordpiece import WordPiece
 
 MODEL = Path(__file__).parent / "all_minilm_l6_v2"
@@ -28,9 +31,20 @@ BATCH_TOKENS = 128  # padding included; twice as many are 7 % faster, and a quer
 MAX_THREADS = 4
 OPENBLAS_SETTERS = [f"{build}openblas_set_num_threads{width}" for build in ("scipy_", "") for width in ("64_", "")]
 
+log = logging.getLogger("reflexio.embed")
+
 T = TypeVar("T")
 Batch = tuple[list[int], list[list[int]]]
 """The places of some texts, and their token ids."""
+
+
+class ForwardPass(Protocol):
+    """The model in one runtime, which it names."""
+
+    @property
+    def runtime(self) -> str: ...
+
+    def vectors(self, batch: Sequence[Sequence[int]]) -> Floats: ...
 
 
 class LocalEmbedder:
@@ -38,7 +52,7 @@ class LocalEmbedder:
 
     The first call loads the model. A call is cut into batches of about `BATCH_TOKENS` and runs one of them at a time:
     a large import keeps one processor busy and leaves the others to other callers. When all threads are busy, the
-    caller with the fewest texts left goes next. numpy's own threads are switched off.
+    caller with the fewest texts left goes next. The threads of numpy and onnxruntime are switched off.
     """
 
     name = "local:all-MiniLM-L6-v2"
@@ -56,6 +70,16 @@ class LocalEmbedder:
             places, vectors[places] = await self._pool.run(partial(_embed_next, batches), size=left)
             left -= len(places)
         return vectors
+
+    @property
+    def runtime(self) -> str:
+        """What computes the vectors: "onnxruntime" or "numpy". Loads nothing."""
+        return runtime_in_use()
+
+    def forget(self) -> None:
+        """Drops the words that the tokeniser has cached."""
+        if _tokeniser.cache_info().currsize:
+            _tokeniser().forget()
 
     async def aclose(self) -> None:
         self._pool.close()
@@ -95,9 +119,24 @@ def _tokeniser() -> WordPiece:
 
 
 @lru_cache(maxsize=1)
-def _model() -> MiniLM:
+def _model() -> ForwardPass:
     use_one_thread()
-    return MiniLM.load(MODEL / "weights.npz")
+    weights = MODEL / "weights.npz"
+    if find_spec("onnxruntime"):
+        from reflexio.providers.embedding.minilm_onnx import OnnxMiniLM
+
+        try:
+            return OnnxMiniLM.load(weights)
+        except Exception as error:  # noqa: BLE001  # a library for another system fails in ways of its own
+            log.warning("the local embedder uses numpy: onnxruntime does not work here: %s", error)
+    return MiniLM.load(weights)
+
+
+def runtime_in_use() -> str:
+    """The runtime of the loaded model; before it is loaded, the one that will be tried first."""
+    if _model.cache_info().currsize:
+        return _model().runtime
+    return "onnxruntime" if find_spec("onnxruntime") else MiniLM.runtime
 
 
 def use_one_thread() -> None:

@@ -78,6 +78,8 @@ class Layer(NamedTuple):
 class MiniLM:
     """Batches of token ids in, unit vectors out."""
 
+    runtime = "numpy"
+
     def __init__(self, arrays: Arrays) -> None:
         self._words, self._scale = arrays["words"], arrays["words.scale"]
         self._positions = arrays["positions"]
@@ -92,17 +94,29 @@ class MiniLM:
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Floats:
         """One row for each list of ids. Shorter lists are padded and masked, so pass lists of similar length."""
-        lengths = np.array([len(ids) for ids in batch])
-        present = np.arange(lengths.max()) < lengths[:, None]
-        ids: NDArray[np.int64] = np.zeros(present.shape, np.int64)
-        ids[present] = np.concatenate([np.asarray(row) for row in batch])
-        mask = np.where(present, np.float32(0), MASKED)[:, None, None, :]
+        ids, present, mask = pad(batch)
         x = self._norm((self._words[ids] * self._scale[ids] + self._positions[: ids.shape[1]]).reshape(-1, WIDTH))
         for layer in self._layers:
             x = layer(x, mask)
         pooled: Floats = np.einsum("ijk,ij->ik", x.reshape(*ids.shape, WIDTH), present.astype(np.float32))
         pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
         return pooled
+
+
+def pad(batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.bool_], Floats]:
+    """The ids of a batch in one array, which of them are present, and what keeps attention from the others."""
+    lengths = np.array([len(ids) for ids in batch])
+    present = np.arange(lengths.max()) < lengths[:, None]
+    ids: NDArray[np.int64] = np.zeros(present.shape, np.int64)
+    ids[present] = np.concatenate([np.asarray(row) for row in batch])
+    return ids, present, np.where(present, np.float32(0), MASKED)[:, None, None, :]
+
+
+def unpacked_weight(arrays: Arrays, name: str) -> Floats:
+    """A weight in single precision: one row for each output."""
+    packed, scale = arrays[name], arrays[f"{name}.scale"]
+    weight: Floats = (packed.reshape(*scale.shape, -1) * scale[:, :, None]).reshape(packed.shape)
+    return weight
 
 
 def _weight_buffers(arrays: Arrays) -> dict[str, Floats]:
@@ -116,8 +130,7 @@ def _weight_buffers(arrays: Arrays) -> dict[str, Floats]:
 def _layer(arrays: Arrays, number: str, buffers: Mapping[str, Floats]) -> Layer:
     def dense(name: str) -> Dense:
         key = f"{number}.{name}.weight"
-        packed, scale = arrays[key], arrays[f"{key}.scale"]
-        weight = (packed.reshape(*scale.shape, -1) * scale[:, :, None]).reshape(packed.shape)
+        weight = unpacked_weight(arrays, key)
         panels = weight.reshape(len(weight) // PANEL, PANEL, -1, WIDTH).transpose(2, 0, 3, 1)
         buffer = buffers[key].reshape(panels.shape)
         buffer[...] = panels

@@ -49,6 +49,10 @@ class WordPiece:
                 break
         return [self._first, *ids[: self._room], self._last]
 
+    def forget(self) -> None:
+        """Drops the cached words."""
+        self._cached_ids.cache_clear()
+
     def _chunk_ids(self, chunk: str) -> tuple[int, ...]:
         return tuple(number for word in words(chunk) for number in self._word_ids(word))
 

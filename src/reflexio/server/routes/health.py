@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import FileResponse
 
 import reflexio
+from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio
 
-router = APIRouter(tags=["health"])
+router = Router(tag="health")
 
 DOCUMENTATION_PAGE = Path(__file__).with_name("documentation.html")
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"

@@ -150,13 +150,16 @@ async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
 async def clear_user_data(request: Request, body: ClearUserDataRequest) -> ClearUserDataResponse:
     """Deletes everything that belongs to one user, in one transaction. An unknown user gives zeros.
 
-    Agent playbooks stay, without the user's windows. With `withdraw_unsupported`, agent playbooks that fewer than
-    `min_cluster_size` users still support are archived.
+    Agent playbooks stay, without the user's windows. Pending ones that fewer than `min_distinct_users` users still
+    support are archived; with `withdraw_unsupported`, also all that fewer than `min_cluster_size` support.
     """
-    return await erase.delete_user(
+    reflexio = get_reflexio(request)
+    response = await erase.delete_user(
         get_store(request),
-        get_reflexio(request).clock,
+        reflexio.clock,
         body.user_id,
-        get_reflexio(request).withdraw_user,
+        reflexio.withdraw_user,
         withdraw_unsupported=body.withdraw_unsupported,
     )
+    reflexio.forget_texts()
+    return response

@@ -8,8 +8,7 @@ from fastapi import Query, Request
 from reflexio.aggregation import review
 from reflexio.learning import manual_edits, provenance
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.learning import Kind, WireStatus
-from reflexio.models.paging import Cursor
+from reflexio.models.learning import Kind
 from reflexio.models.playbook import (
     AddAgentPlaybookRequest,
     AddUserPlaybookRequest,
@@ -35,6 +34,7 @@ from reflexio.models.profile import (
     AddUserProfileRequest,
     DeleteProfilesByIdsRequest,
     DeleteUserProfileRequest,
+    GetAllProfilesRequest,
     GetProfilesResponse,
     GetUserProfilesRequest,
     NewUserProfile,
@@ -44,7 +44,6 @@ from reflexio.models.profile import (
     UserProfile,
 )
 from reflexio.models.review import GetLearningProvenanceRequest, LearningProvenanceResponse
-from reflexio.models.wire import Moment, Source
 from reflexio.ports.storage import LearningFilter
 from reflexio.retrieval import filters
 from reflexio.server.direct import Router
@@ -77,7 +76,8 @@ async def add_agent_playbook(request: Request, body: AddAgentPlaybookRequest) ->
 
 async def _add(request: Request, entries: Sequence[NewUserProfile | NewUserPlaybook | NewAgentPlaybook]) -> AddResponse:
     new, scopes = [entry.learning(_now(request)) for entry in entries], [entry.scope for entry in entries]
-    return await manual_edits.add(get_store(request), get_reflexio(request).scopes, new, scopes)
+    reflexio = get_reflexio(request)
+    return await manual_edits.add(get_store(request), reflexio.scopes, reflexio.immediate_embedder, new, scopes)
 
 
 @router.direct("POST", "/get_profiles")
@@ -89,17 +89,11 @@ async def get_profiles(request: Request, body: GetUserProfilesRequest) -> GetPro
 
 @router.get("/get_all_profiles", response_model_exclude_none=True)
 async def get_all_profiles(
-    request: Request,
-    limit: Annotated[int, Query(gt=0)] = 100,
-    status_filter: WireStatus | None = None,
-    start_time: Moment | None = None,
-    end_time: Moment | None = None,
-    source: Source | None = None,
-    cursor: Cursor | None = None,
+    request: Request, selection: Annotated[GetAllProfilesRequest, Query()]
 ) -> GetProfilesResponse:
-    """The profiles of all users of the organisation, newest first."""
-    where = filters.all_profiles(status_filter, start_time, end_time, source, _now(request))
-    return await _profiles(request, where, limit, cursor)
+    """Profiles of one user or of all users of the organisation, newest first, never expired ones."""
+    where = filters.all_profiles(selection, _now(request))
+    return await _profiles(request, where, selection.limit, selection.cursor)
 
 
 async def _profiles(
@@ -148,7 +142,8 @@ async def get_profile_statistics(request: Request) -> ProfileStatisticsResponse:
 @router.direct("PUT", "/update_user_profile")
 async def update_user_profile(request: Request, body: UpdateUserProfileRequest) -> UpdateResponse:
     """Changes a profile. Absent fields stay as they are. A 404 when the user has no such profile."""
-    return await manual_edits.update_profile(get_store(request), get_reflexio(request).clock, body)
+    reflexio = get_reflexio(request)
+    return await manual_edits.update_profile(get_store(request), reflexio.clock, reflexio.immediate_embedder, body)
 
 
 @router.direct("PUT", "/update_user_playbook")
@@ -162,7 +157,9 @@ async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest
         "rationale": body.rationale,
         "scope": body.scope,
     }
-    return await manual_edits.update(get_store(request), get_reflexio(request).clock, where, changes)
+    reflexio = get_reflexio(request)
+    edited = (get_store(request), reflexio.clock, reflexio.immediate_embedder)
+    return await manual_edits.update(*edited, where, changes)
 
 
 @router.direct("PUT", "/update_agent_playbook")

@@ -1,6 +1,6 @@
 """The stored vectors of all rows, and the backlog of rows that have none yet."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, insert, select, update
@@ -27,6 +27,24 @@ def is_unembedded(kind: ColumnElement[str] | str, row_id: ColumnElement[int]) ->
 def queue_learnings(connection: Connection, org_id: str, kind: str, ids: Sequence[int]) -> None:
     rows = [{"org_id": org_id, "kind": kind, "row_id": row_id, "lane": LEARNING_LANE} for row_id in ids]
     connection.execute(insert(unembedded), rows)
+
+
+def add_vectors(connection: Connection, place: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Stores the vectors of rows, instead of earlier ones; `place` is their organisation, kind and embedder."""
+    connection.execute(delete(vectors).where(_is_vector_of(place["kind"], [row["row_id"] for row in rows])))
+    connection.execute(insert(vectors), [{**place, **row} for row in rows])
+
+
+def stored_vectors(connection: Connection, org_id: str, ids: Sequence[int], model: str) -> dict[int, bytes]:
+    """The vectors of learnings. Their ids are unique among all kinds of learnings."""
+    column = vectors.c
+    kinds = [kind.value for kind in Kind]
+    own = and_(column.org_id == org_id, column.kind.in_(kinds), column.model == model, column.vector.is_not(None))
+    found: dict[int, bytes] = {}
+    for batch in in_batches(ids):
+        query = select(column.row_id, column.vector).where(own, column.row_id.in_(batch))
+        found |= {row.row_id: row.vector for row in connection.execute(query)}
+    return found
 
 
 def forget_vectors(connection: Connection, kind: str, ids: Sequence[int]) -> None:

@@ -10,13 +10,28 @@ from sqlalchemy.exc import IntegrityError
 from reflexio.errors import Conflict
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.paging import Listing, Page
-from reflexio.ports.storage import LearnedWindow, LearningCounts, LearningFilter, LineageEvent, Matched, QueryVector
+from reflexio.ports.storage import (
+    NO_VECTORS,
+    LearnedWindow,
+    LearningCounts,
+    LearningFilter,
+    LineageEvent,
+    Matched,
+    QueryVector,
+    TextVectors,
+)
 from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
 from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by
 from reflexio.storage.schema import learnings, lineage, windows
-from reflexio.storage.tables.embeddings import forget_vectors, is_unembedded, queue_learnings
+from reflexio.storage.tables.embeddings import (
+    add_vectors,
+    forget_vectors,
+    is_unembedded,
+    queue_learnings,
+    stored_vectors,
+)
 from reflexio.storage.tables.filters import allowed_rows_query, count_query, filter_condition, filter_values, ids_query
 from reflexio.storage.vectors.cache import VectorCache
 
@@ -80,7 +95,7 @@ class SqlLearnings(OrganisationRows):
     def _where(self, where: LearningFilter) -> ColumnElement[bool]:
         return filter_condition(filter_values(where, self._org))
 
-    def add(self, new: Sequence[Learning]) -> list[int]:
+    def add(self, new: Sequence[Learning], vectors: TextVectors = NO_VECTORS) -> list[int]:
         self._forget_filters()
         rows = [_row(self._org, learning) for learning in new]
         try:
@@ -92,7 +107,7 @@ class SqlLearnings(OrganisationRows):
         except IntegrityError:
             taken = self._taken_key([learning.key for learning in new])
             raise Conflict(f"A profile with the id {taken!r} exists; leave the id out to get a new one.") from None
-        self._index(ids, new)
+        self._index(ids, new, vectors)
         return ids
 
     def _taken_key(self, keys: list[str]) -> str:
@@ -100,13 +115,22 @@ class SqlLearnings(OrganisationRows):
         stored = self._connection.execute(query).scalars().first()
         return str(stored or next(key for key in keys if keys.count(key) > 1))
 
-    def _index(self, ids: Sequence[int], rows: Sequence[Learning]) -> None:
+    def _index(self, ids: Sequence[int], rows: Sequence[Learning], vectors: TextVectors) -> None:
         texts = [
             FulltextRow(row_id, TermScope.of(self._org, learning.kind, learning.user_id), learning.text)
             for row_id, learning in zip(ids, rows, strict=True)
         ]
         FULLTEXT.put(self._connection, texts)
-        queue_learnings(self._connection, self._org, rows[0].kind.value, ids)
+        kind = rows[0].kind.value
+        embedded = [
+            {"row_id": row_id, "user_id": learning.user_id, "vector": vectors.of[learning.text]}
+            for row_id, learning in zip(ids, rows, strict=True)
+            if learning.text in vectors.of
+        ]
+        if embedded:
+            add_vectors(self._connection, {"org_id": self._org, "kind": kind, "model": vectors.model}, embedded)
+        if waiting := sorted(set(ids).difference(row["row_id"] for row in embedded)):
+            queue_learnings(self._connection, self._org, kind, waiting)
 
     def get(self, where: LearningFilter) -> Learning | None:
         return self._one(select(*COLUMNS).where(self._where(where)).limit(1), _read_learning)
@@ -119,7 +143,7 @@ class SqlLearnings(OrganisationRows):
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         return self._page(select(*COLUMNS).where(self._where(where)), learnings, page, _read_learning)
 
-    def replace(self, learning: Learning) -> None:
+    def replace(self, learning: Learning, vectors: TextVectors = NO_VECTORS) -> None:
         self._forget_filters()
         own = and_(learnings.c.org_id == self._org, learnings.c.id == learning.id)
         query = select(learnings.c.trigger, learnings.c.content, learnings.c.user_id).where(own)
@@ -128,7 +152,10 @@ class SqlLearnings(OrganisationRows):
         if tuple(before) != (learning.trigger, learning.content, learning.user_id):
             # The vector of the old text would find this row by that text.
             forget_vectors(self._connection, learning.kind.value, [learning.id])
-            self._index([learning.id], [learning])
+            self._index([learning.id], [learning], vectors)
+
+    def vectors(self, ids: Sequence[int], model: str) -> dict[int, bytes]:
+        return stored_vectors(self._connection, self._org, ids, model)
 
     def move(self, where: LearningFilter, moves: Mapping[Status, Status]) -> dict[int, Status]:
         self._forget_filters()

@@ -12,6 +12,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    func,
     insert,
     literal_column,
     or_,
@@ -24,7 +25,7 @@ from reflexio.models.learning import Kind, Status
 from reflexio.ports.storage import Cluster, Member, Pool
 from reflexio.storage.compiled import CompiledStatement
 from reflexio.storage.queries import OrganisationRows, attributes, in_batches, insert_for, upsert
-from reflexio.storage.schema import clusters, learnings, pools, vectors
+from reflexio.storage.schema import clusters, learnings, pools, requests, vectors
 
 POOL_COLUMNS = [pools.c[name] for name in Pool.__dataclass_fields__]
 CLUSTER_COLUMNS = [clusters.c[name] for name in Cluster.__dataclass_fields__]
@@ -79,7 +80,10 @@ class SqlPools(OrganisationRows):
         column = learnings.c
         embedded = and_(vectors.c.kind == column.kind, vectors.c.row_id == column.id, vectors.c.model == model)
         columns = [column.id, column.user_id, column.cluster, column.modified_at, column.trigger, column.content]
-        query = select(*columns, vectors.c.vector).outerjoin(vectors, embedded)
+        published = and_(requests.c.org_id == column.org_id, requests.c.request_id == column.request_id)
+        session = func.coalesce(requests.c.session_id, "")
+        query = select(*columns, vectors.c.vector, session)
+        query = query.select_from(learnings.outerjoin(vectors, embedded).outerjoin(requests, published))
         query = query.where(self._current(agent_version), column.name == name).order_by(column.id)
         if clusters is None:
             return self._rows(query, Member._make)

@@ -147,3 +147,25 @@ async def test_a_solution_is_not_told_how_passing_is_marked() -> None:
 def test_tests_that_could_never_tell_anything_are_refused(given: Any) -> None:
     with pytest.raises(ValueError, match=r"tests\.py|seconds"):
         UnitTests("assert True", **given)
+
+
+@pytest.mark.parametrize("given", ["tests/test_add.py", Path("test_add.py")])
+def test_the_file_of_tests_is_not_their_code(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"test_add\.py.*read_text"):
+        UnitTests(given)
+
+
+def test_files_hold_text() -> None:
+    files: Any = {"data.bin": b"x"}
+    with pytest.raises(TypeError, match=r"data\.bin.*as text"):
+        UnitTests(PASSES, files=files)
+
+
+async def test_a_file_that_cannot_be_written_is_named() -> None:
+    with pytest.raises(OSError, match=r"The file 'solution\.py/x' of these tests cannot be written.*another name"):
+        await UnitTests(PASSES, files={"solution.py": "", "solution.py/x": ""})(ADD)
+
+
+async def test_a_command_that_does_not_exist_says_what_may_be_named() -> None:
+    with pytest.raises(OSError, match=r"nowhere: No such file.*a program on .*'python'"):
+        await UnitTests(command=["nowhere"])(ADD)

@@ -53,10 +53,48 @@ async def test_another_embedder_cannot_load_it(tmp_path: Path) -> None:
         await InMemoryVectorStore.load(tmp_path / "store", ScriptedEmbedder(name="other"))
 
 
+async def test_a_file_that_is_missing_or_cannot_be_written_says_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"no saved vector store at .*store\.npz.*create an empty"):
+        await InMemoryVectorStore.load(tmp_path / "store.npz", ScriptedEmbedder())
+    with pytest.raises(InvalidRequest, match=r"saved vector store .* cannot be read: Is a directory"):
+        await InMemoryVectorStore.load(tmp_path, ScriptedEmbedder())
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "nowhere" / "store", tmp_path / "file" / "store", tmp_path):
+        with pytest.raises(InvalidRequest, match=r"cannot be saved to .* existing folder"):
+            await InMemoryVectorStore(ScriptedEmbedder()).save(path)
+
+
+async def test_words_find_what_an_embedder_blurs() -> None:
+    texts = ["Order A-17 is late.", "Order B-18 is late.", "The late order of a customer", "Bicycles"]
+    store = await InMemoryVectorStore.from_texts(
+        texts, ScriptedEmbedder(), metadatas=[{"user": "ada"}, {"user": "ada"}, {"user": "bob"}, {"user": "ada"}]
+    )
+    hits = await store.search_hybrid("b-18", k=1, filter={"user": "ada"}, alpha=0.0)
+    assert [hit.chunk.content for hit in hits] == ["Order B-18 is late."]
+    (gone,) = [hit.id for hit in hits]
+    await store.delete([gone])
+    assert await store.search_hybrid("18", alpha=0.0) == []
+    by_meaning = await store.search("late order", k=3)
+    assert [hit.id for hit in await store.search_hybrid("late order", k=3, alpha=1.0)] == [hit.id for hit in by_meaning]
+    assert {hit.chunk.metadata["user"] for hit in await store.search_hybrid("late", filter={"user": "bob"})} == {"bob"}
+
+
+async def test_a_hybrid_search_checks_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = InMemoryVectorStore(ScriptedEmbedder())
+    assert await store.search_hybrid("anything") == []
+    with pytest.raises(InvalidRequest, match="alpha"):
+        await store.search_hybrid("x", alpha=1.5)
+    with pytest.raises(InvalidRequest, match="k must"):
+        await store.search_hybrid("x", k=0)
+    monkeypatch.setattr(memory, "LARGE", 0)
+    await store.add([Chunk("green tea")])
+    assert len(await store.search_hybrid("tea")) == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 broken"])
 async def test_a_file_that_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "store").write_bytes(content)
-    with pytest.raises(InvalidRequest, match="no saved store"):
+    with pytest.raises(InvalidRequest, match="no saved vector store"):
         await InMemoryVectorStore.load(tmp_path / "store", ScriptedEmbedder())
 
 
@@ -73,7 +111,7 @@ async def test_a_file_whose_parts_do_not_fit_together_is_refused(tmp_path: Path,
     text = np.frombuffer(json.dumps({"format": 1, **told} if told else told).encode(), np.uint8)
     with (tmp_path / "store").open("wb") as file:
         np.savez(file, told=text, vectors=np.zeros((ScriptedEmbedder().dimensions, 1), np.float32))
-    with pytest.raises(InvalidRequest, match="no saved store"):
+    with pytest.raises(InvalidRequest, match="no saved vector store"):
         await InMemoryVectorStore.load(tmp_path / "store", ScriptedEmbedder())
 
 

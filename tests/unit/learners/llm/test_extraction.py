@@ -4,6 +4,7 @@ import pytest
 
 from reflexio.errors import UnreadableAnswer
 from reflexio.learners.llm.learner import LlmLearner
+from reflexio.learning.evidence import grounded
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Extraction, Quote, Turn
 from reflexio.models.learning import Kind, ProfileTimeToLive
@@ -86,7 +87,8 @@ async def test_numbers_of_turns_become_their_ids(label: Any, turn_id: int) -> No
 @pytest.mark.parametrize("label", [0, 2, 99, -1, 1.5, True, None, "the last", "-1", "1 or 2", [], {"n": 3}])
 async def test_a_quote_with_a_wrong_number_is_looked_for(label: Any) -> None:
     quotes = [quote(label, "No,  always green"), quote(99, "never said")]
-    [candidate] = await found(profiles=[{"type": "profile", "content": "x", "evidence": quotes}])
+    candidates = await found(profiles=[{"type": "profile", "content": "x", "evidence": quotes}])
+    [candidate], _ = grounded(TALK, candidates)
     assert candidate.evidence == (Quote(103, "No,  always green"),)
 
 
@@ -100,7 +102,7 @@ async def test_a_quote_that_stands_nowhere_is_left_to_the_check_above() -> None:
 )
 async def test_evidence_in_any_form_is_read(evidence: Any) -> None:
     [candidate] = await found(profiles=[{"type": "profile", "content": "x", "evidence": evidence}])
-    assert candidate.evidence == ((Quote(103, "always green"),) if evidence else ())
+    assert [quote.text for quote in candidate.evidence] == (["always green"] if evidence else [])
 
 
 @pytest.mark.parametrize(

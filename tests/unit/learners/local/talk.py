@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from reflexio.learners.local.learner import LocalLearner
+from reflexio.learning.evidence import grounded
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Turn, Window
 from reflexio.models.learning import Kind
@@ -17,6 +18,18 @@ def talk(*said: str) -> tuple[Turn, ...]:
     return tuple(Turn(place + 1, "agent" if place % 2 else "user", words) for place, words in enumerate(said))
 
 
+async def extracted(
+    turns: Iterable[Turn],
+    *,
+    config: Config | None = None,
+    kinds: frozenset[Kind] = BOTH,
+    embedder: Embedder | None = None,
+) -> tuple[ExtractedLearning, ...]:
+    """What the learner extracts, whether or not it is evidence enough to be kept."""
+    learner = LocalLearner(embedder or ScriptedEmbedder())
+    return (await learner.extract(Window("ann", "v1", tuple(turns)), config or Config(), kinds)).candidates
+
+
 async def learned(
     turns: Iterable[Turn],
     *,
@@ -24,9 +37,11 @@ async def learned(
     kinds: frozenset[Kind] = BOTH,
     embedder: Embedder | None = None,
 ) -> tuple[ExtractedLearning, ...]:
-    learner = LocalLearner(embedder or ScriptedEmbedder())
-    window = Window("ann", "v1", tuple(turns))
-    return (await learner.extract(window, config or Config(), kinds)).candidates
+    turns = tuple(turns)
+    candidates = await extracted(turns, config=config, kinds=kinds, embedder=embedder)
+    kept, dropped = grounded(Window("ann", "v1", turns), candidates)
+    assert (len(kept), dropped) == (len(candidates), 0), "what the learner quotes is evidence"
+    return candidates
 
 
 def assert_grounded(found: Iterable[ExtractedLearning], turns: Iterable[Turn]) -> None:

@@ -44,8 +44,27 @@ async def test_an_argument_added_or_left_out_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "difference"),
+    [
+        ({"id": "77"}, {"id": 77}, "with id as a number, not as text"),
+        ({"input": {"id": "77"}}, {"input": {"id": 77}}, "with id as a number, not as text"),
+        ({"urgent": "True"}, {"urgent": True}, "with urgent as a boolean, not as text"),
+        ({"count": 2}, {"count": "2"}, "with count as text, not as a number"),
+    ],
+)
+async def test_another_type_of_the_same_value_is_named_without_the_value(
+    before: dict[str, Any], after: dict[str, Any], difference: str
+) -> None:
+    turns = [ASKED, called(2, "error: wrong type", **before), called(3, "ok", **after)]
+    (found,) = await learned(turns)
+    assert found.content == f"Call search_flights {difference}. Otherwise it fails: error: wrong type"
+    assert_grounded([found], turns)
+
+
+@pytest.mark.parametrize(
     "turns",
     [
+        [called(2, "error", id="call_1", a=1), called(3, "ok", id="call_2", a=1)],
         [called(2, "error", input={"a": 1}), called(3, "ok", input={"a": 1})],
         [called(2, "ok", input={"a": 1}), called(3, "error", input={"a": 2})],
         [called(2, "error", input={"a": 1}), called(3, "ok", tool="other", input={"a": 2})],
@@ -53,7 +72,15 @@ async def test_an_argument_added_or_left_out_is_named() -> None:
         [called(2, "ok", input={"a": 1}, result="No errors found"), called(3, "ok", input={"a": 2})],
         [called(2, "error", input={"a": 1}, is_new=False), called(3, "ok", input={"a": 2}, is_new=False)],
     ],
-    ids=["same call again", "worked first", "another tool", "never worked", "no error", "learned already"],
+    ids=[
+        "another id of the call",
+        "same call again",
+        "worked first",
+        "another tool",
+        "never worked",
+        "no error",
+        "learned already",
+    ],
 )
 async def test_other_tool_calls_teach_nothing(turns: list[Turn]) -> None:
     assert await learned(turns) == ()

@@ -10,7 +10,7 @@ from reflexio.models.extraction import RecordedToolCall, Turn, Window
 from reflexio.models.learning import Kind
 from reflexio.ports.learner import Learner
 from reflexio.providers.scripted import ScriptedEmbedder
-from tests.unit.learners.local.talk import assert_grounded, learned, talk
+from tests.unit.learners.local.talk import assert_grounded, extracted, learned, talk
 
 REPEATED = [
     "a",
@@ -104,7 +104,7 @@ async def test_errors_of_any_shape_are_quoted_as_they_stand(error: str) -> None:
         Turn(1, "agent", tools=(RecordedToolCall("x", {"input": {"a": 1}, "output": error}, "error"),)),
         Turn(2, "agent", tools=(RecordedToolCall("x", {"input": {"a": "two"}}, "ok"),)),
     ]
-    found = await learned(turns)
+    found = await extracted(turns)
     assert len(found) == 1
     assert_grounded(found, turns)
 

@@ -1,5 +1,7 @@
 """One rule out of many by rules: the clearest wording, what others add, and nothing that only one of them knows."""
 
+import dataclasses
+
 import pytest
 
 from reflexio.learners.local.summarising import LONGEST, summarise
@@ -13,7 +15,7 @@ ASK = "Ask the neighbours before you start a refund."
 def gathered(*said: str | tuple[str, str], before: str = "", known: str = "") -> ClusterToSummarise:
     pairs = [(each, TRIGGER) if isinstance(each, str) else each for each in said]
     members = tuple(
-        Learning(Kind.USER_PLAYBOOK, content, id=number, trigger=trigger)
+        Learning(Kind.USER_PLAYBOOK, content, id=number, trigger=trigger, user_id=f"u{number}")
         for number, (content, trigger) in enumerate(pairs, start=1)
     )
     return ClusterToSummarise("x", members, len(members), _rule(before), tuple(filter(None, [_rule(known)])))
@@ -32,6 +34,13 @@ def made(*said: str | tuple[str, str], **more: str) -> PlaybookText:
 def test_the_clearest_wording_is_taken() -> None:
     found = made(ASK, "Always ask the neighbours first, then refund.")
     assert found == PlaybookText(ASK, TRIGGER, "Several users taught this.")
+
+
+def test_what_one_user_taught_is_not_said_to_be_of_several() -> None:
+    cluster = gathered(ASK, "Always ask the neighbours first, then refund.")
+    of_one = tuple(dataclasses.replace(member, user_id="ann") for member in cluster.members)
+    rule = summarise(dataclasses.replace(cluster, members=of_one))
+    assert rule == PlaybookText(ASK, TRIGGER, "One user taught this.")
 
 
 def test_what_others_add_is_added_once() -> None:

@@ -115,3 +115,33 @@ async def test_cached_vectors_are_read_only() -> None:
 async def test_name_and_dimensions_are_those_of_the_embedder_inside() -> None:
     cached = CachedEmbedder(ScriptedEmbedder(name="scripted:short", dimensions=8))
     assert (cached.name, cached.dimensions) == ("scripted:short", 8)
+
+
+async def test_large_calls_are_kept_apart_from_queries() -> None:
+    inner = ScriptedEmbedder()
+    cached = CachedEmbedder(inner, size=2, size_of_imports=3, few=2)
+    await cached.embed(["query"])
+    await cached.embed([f"row {number}" for number in range(9)])
+    await cached.embed(["query"])
+    await cached.embed(["row 6", "row 7", "row 8"])
+    assert len(inner.calls) == 2, "the query and the last rows are known"
+    await cached.embed(["row 5"])
+    assert inner.calls[-1] == ("row 5",), "earlier rows are not"
+
+
+async def test_nothing_is_known_after_it_was_told_to_forget() -> None:
+    inner = Slow()
+    cached = CachedEmbedder(inner)
+    inner.go.set()
+    await cached.embed(["tea"])
+    await cached.embed(["tea", "cup"])
+    inner.go.clear()
+    under_way = [asyncio.create_task(cached.embed(texts)) for texts in (["one"], ["two", "three"])]
+    await asyncio.sleep(0)
+    cached.forget()
+    inner.go.set()
+    await asyncio.gather(*under_way)
+    before = len(inner.calls)
+    for text in ("tea", "cup", "one", "two", "three"):
+        await cached.embed([text])
+    assert len(inner.calls) == before + 5

@@ -27,6 +27,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Thread]]:
         threads.append(current_thread())
         return load(path)
 
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
     monkeypatch.setattr(MiniLM, "load", recorded)
     local._model.cache_clear()
     yield threads
@@ -72,3 +73,45 @@ async def test_related_texts_are_near_and_unrelated_ones_far(embedder: LocalEmbe
     )
     assert query @ near > 0.4
     assert query @ far < 0.2
+
+
+@pytest.fixture
+def unloaded() -> Iterator[None]:
+    local._model.cache_clear()
+    yield
+    local._model.cache_clear()
+
+
+async def embed_once() -> tuple[str, str]:
+    """What the embedder says it uses before and after its first text."""
+    embedder = LocalEmbedder()
+    before = embedder.runtime
+    await embedder.embed(["tea"])
+    await embedder.aclose()
+    return before, embedder.runtime
+
+
+@pytest.mark.usefixtures("unloaded")
+async def test_onnxruntime_is_used_where_it_is_installed() -> None:
+    pytest.importorskip("onnxruntime")
+    assert await embed_once() == ("onnxruntime", "onnxruntime")
+
+
+@pytest.mark.usefixtures("unloaded")
+async def test_numpy_is_used_where_onnxruntime_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    assert await embed_once() == ("numpy", "numpy")
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize("fault", [ImportError("no GLIBC_2.99"), OSError("wrong ELF class"), AttributeError("x")])
+async def test_numpy_is_used_where_onnxruntime_does_not_work(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
+) -> None:
+    def fail(path: Path) -> MiniLM:
+        raise fault
+
+    monkeypatch.setattr(local, "find_spec", lambda name: object())
+    monkeypatch.setattr("reflexio.providers.embedding.minilm_onnx.OnnxMiniLM.load", fail)
+    assert await embed_once() == ("onnxruntime", "numpy")
+    assert str(fault) in caplog.text

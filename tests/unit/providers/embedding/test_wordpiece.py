@@ -57,3 +57,12 @@ def test_the_word_cache_is_bounded_and_holds_no_long_words(tokeniser: WordPiece)
     misses = small._cached_ids.cache_info().misses
     small.ids("a" * 20_000)
     assert small._cached_ids.cache_info().misses == misses == CACHE_SIZE + 500
+
+
+def test_forgotten_words_are_not_in_memory() -> None:
+    tokeniser = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "tea"], max_tokens=8)
+    tokeniser.ids("tea for Ada")
+    assert tokeniser._cached_ids.cache_info().currsize == 3
+    tokeniser.forget()
+    assert tokeniser._cached_ids.cache_info().currsize == 0
+    assert tokeniser.ids("tea") == [2, 4, 3]

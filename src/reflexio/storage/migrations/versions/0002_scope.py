@@ -1,4 +1,4 @@
-"""The scope of learnings, the mark of turns that the learner did not understand, and calls with estimated tokens."""
+"""Scopes, turns that the learner did not understand, the support of clusters, calls with estimated tokens."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,6 +20,10 @@ def upgrade() -> None:
         "interactions_unread", "interactions", ["org_id", "user_id", "id"], sqlite_where=sa.text("is_unread = 1")
     )
     op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
+    for column in ("statements", "users"):
+        op.add_column("clusters", sa.Column(column, sa.BigInteger(), server_default="0", nullable=False))
+    # An upper bound, made exact when the cluster is next read.
+    op.execute("UPDATE clusters SET statements = size, users = size")
     _decide_scopes(op.get_bind())
 
 

@@ -1,0 +1,25 @@
+"""Whether a newer lesson corrects an older one, so that both cannot be followed.
+
+The occasion (task or trigger) is compared by the caller; here only the advice counts. `language.contradiction` decides.
+"""
+
+from reflexio.language.contradiction import contradicts, instruction_replacement, replacement
+
+CERTAIN = 1.0  # similarity, as the occasion is known to be the same
+
+
+def correction(newer: str, older: str) -> str:
+    """Why the newer advice replaces the older one on the same occasion; empty when both can be followed.
+
+    >>> correction("Set the timeout to 60 seconds.", "Set the timeout to 30 seconds.")
+    "'30' became '60'"
+    """
+    return instruction_replacement(newer, older, CERTAIN) or disagreement(newer, older)
+
+
+def disagreement(newer: str, older: str) -> str:
+    """Why the two cannot both hold, whatever the occasion: a yes against a no, another figure for the same thing.
+
+    Another name alone is none: "Ask Alice" and "Ask Bob" may be about two tasks.
+    """
+    return "one says yes and the other no" if contradicts(newer, older) else replacement(newer, older, CERTAIN)
