@@ -322,6 +322,20 @@ async def test_the_last_turns_in_a_scope_come_oldest_first_learned_or_not(store:
     assert await store.read(lambda tx: tx.interactions.unlearned_among([*ids, 10**9])) == {ids[0]}
 
 
+async def test_turns_are_marked_as_not_understood_for_each_kind_alone(store: Store) -> None:
+    made = request()
+    await add(store, made, said("1", "2", "3"))
+    ids = [turn.interaction_id for turn in await store.read(lambda tx: tx.interactions.of_requests([made.request_id]))]
+    both = (Kind.PROFILE, Kind.USER_PLAYBOOK)
+    await store.write(lambda tx: tx.interactions.mark_unread(ids[1:], both))
+    await store.write(lambda tx: tx.interactions.mark_unread(ids, (Kind.PROFILE,), is_unread=False))
+    assert await scoped(store, TurnScope(only_unread=Kind.PROFILE)) == {}
+    assert await scoped(store, TurnScope(only_unread=Kind.USER_PLAYBOOK)) == {"ann": ["2", "3"]}
+    assert await store.read(lambda tx: tx.interactions.count_unread("ann")) == 2
+    await store.write(lambda tx: tx.interactions.mark_unread(ids, both, is_unread=False))
+    assert await store.read(lambda tx: tx.interactions.count_unread()) == 0
+
+
 async def test_a_scope_reaches_no_other_organisation(database: Database) -> None:
     # The same request id on both sides: only its own organisation says which version and source it has.
     await add(database.of("ours"), request("same", source="chat"))

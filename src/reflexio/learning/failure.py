@@ -11,7 +11,7 @@ from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff
 from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.window import WindowTask
+from reflexio.learning.window import TYPES, WindowTask
 from reflexio.models.extraction import Spend
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearnedWindow, Store, Tx
@@ -94,6 +94,8 @@ def _postpone(tx: Tx, task: WindowTask, error: Exception, now: int, longest: int
 
 def _set_aside(tx: Tx, task: WindowTask, error: Exception, now: int) -> None:
     tx.interactions.mark_learned(task.turns)
+    # So that a rerun of what was not understood takes exactly these turns up.
+    tx.interactions.mark_unread(task.turns, list(TYPES))
     tx.users.clear_unlearned(task.user_id)
     words = f"Set aside after {MOST_ATTEMPTS} attempts; a rerun takes it up again. {error}"
     tx.windows.add(_failed_window(task, "set_aside", words, now))

@@ -19,7 +19,15 @@ from reflexio.learning.consolidate import MOST_NEIGHBOURS, NEAR, Origin, new_lea
 from reflexio.learning.service import begin_generation
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import PlannedWindow, build_window, consecutive_windows, rerun_types
-from reflexio.learning.worker import CANDIDATES, DECISIONS, LearnerSetup, SetupFor, consolidate, extract
+from reflexio.learning.worker import (
+    CANDIDATES,
+    DECISIONS,
+    LearnerSetup,
+    SetupFor,
+    consolidate,
+    extract,
+    mark_unread,
+)
 from reflexio.models.config import Config
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood, Window
 from reflexio.models.interaction import Interaction
@@ -38,12 +46,15 @@ WORKFLOW = OPERATION = "rerun"
 
 def profile_scope(request: RerunProfileGenerationRequest) -> TurnScope:
     within = time_range(request.start_time, request.end_time)
-    return TurnScope(user_id=request.user_id, source=request.source or None, within=within)
+    unread = Kind.PROFILE if request.only_unread else None
+    return TurnScope(user_id=request.user_id, source=request.source or None, within=within, only_unread=unread)
 
 
 def playbook_scope(request: RerunPlaybookGenerationRequest) -> TurnScope:
     within = time_range(request.start_time, request.end_time)
-    return TurnScope(agent_version=request.agent_version, source=request.source or None, within=within)
+    unread = Kind.USER_PLAYBOOK if request.only_unread else None
+    version, source = request.agent_version, request.source or None
+    return TurnScope(agent_version=version, source=source, within=within, only_unread=unread)
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,8 @@ class Draft:
 
     rows: tuple[Learning, ...] = ()
     created: int = 0
+    readings: tuple[tuple[tuple[int, ...], Json], ...] = ()
+    """Of each window its turns, and what the extraction says about which of them were understood."""
 
     def apply(self, candidate: ExtractedLearning, decision: Decision, origin: Origin, now: int) -> "Draft":
         targets = [row for row in self.rows if row.id in decision.targets]
@@ -65,7 +78,8 @@ class Draft:
                 row = replace(new_learning(candidate, decision, origin, now, targets), id=self.created + 1)
                 if decision.action == "merge":
                     row = _with_evidence_of(row, targets)
-                return Draft((*(self.rows if decision.action == "add" else rest), row), row.id)
+                kept = self.rows if decision.action == "add" else rest
+                return replace(self, rows=(*kept, row), created=row.id)
 
 
 def _with_evidence_of(merged: Learning, parts: Sequence[Learning]) -> Learning:
@@ -106,6 +120,8 @@ class UserRerun:
         read = await self._read_window(number, windows)
         types = rerun_types(self.config, window.source, self.kind)
         extracted = await extract(steps, f"{number}.extract", read, types, self.store, self.setup, OPERATION)
+        reading = {name: extracted.get(name, []) for name in ("kinds", "unread")}
+        draft = replace(draft, readings=(*draft.readings, (window.turns, reading)))
         if not extracted["candidates"]:
             return draft
         candidates = CANDIDATES.validate_python(extracted["candidates"])
@@ -140,6 +156,8 @@ class UserRerun:
             rows = _still_grounded(tx, draft.rows)
             tx.learnings.remove(self.pending)
             _store_rows(tx, rows, self.setup.clock.now())
+            for turns, reading in draft.readings:
+                mark_unread(tx, turns, reading)
             record(tx, len(rows))
 
         async def keep() -> Json:
@@ -201,7 +219,9 @@ class RerunTask:
 
     @classmethod
     def read(cls, data: Json) -> "RerunTask":
-        scope = TurnScope(**{**data["scope"], "within": TimeRange(**data["scope"]["within"])})
+        unread = data["scope"].get("only_unread")
+        within = TimeRange(**data["scope"]["within"])
+        scope = TurnScope(**{**data["scope"], "within": within, "only_unread": Kind(unread) if unread else None})
         return cls(data["operation_id"], data["org_id"], Kind(data["kind"]), scope)
 
 

@@ -5,7 +5,7 @@ a repeated window finds its work done.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ConfigDict, TypeAdapter
@@ -181,13 +181,14 @@ async def extract(
     candidates = [candidate for part in read for candidate in CANDIDATES.validate_python(part["candidates"])]
     counts = sum((Counter[str](part["counts"]) for part in read), Counter[str]())
     entries = CANDIDATES.dump_python(tuple(without_duplicates(candidates)), mode="json")
-    return {"candidates": entries, "counts": dict(counts)}
+    marks = {name: sorted({mark for part in read for mark in part[name]}) for name in ("kinds", "unread")}
+    return {"candidates": entries, "counts": dict(counts), **marks}
 
 
 async def _extract(window: Window, config: Config, store: Store, setup: LearnerSetup, operation: str) -> Json:
     wanted_kinds = kinds(config)
     if not any(turn.is_new for turn in window.turns) or not wanted_kinds:
-        return {"candidates": [], "counts": {}}
+        return {"candidates": [], "counts": {}, "kinds": [], "unread": []}
     extraction = await setup.learner.extract(window, config, wanted_kinds)
     await record_spend(store, extraction.spend, setup.clock, operation)
     assessing = {playbook.playbook_name for playbook in config.playbook_configs if playbook.metadata_definition_prompt}
@@ -196,7 +197,12 @@ async def _extract(window: Window, config: Config, store: Store, setup: LearnerS
     candidates = await setup.scopes.complete(limited.candidates)
     counts = {"ungrounded": dropped, "unusable": extraction.unusable, "shortened": limited.shortened}
     counts |= {"refused": limited.refused}
-    return {"candidates": CANDIDATES.dump_python(tuple(candidates), mode="json"), "counts": counts}
+    return {
+        "candidates": CANDIDATES.dump_python(tuple(candidates), mode="json"),
+        "counts": counts,
+        "kinds": sorted(wanted_kinds),
+        "unread": list(extraction.unread),
+    }
 
 
 async def _consolidate(task: WindowTask, store: Store, config: Config, setup: LearnerSetup, extracted: Json) -> Json:
@@ -254,12 +260,22 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         # Steps that an earlier version has journalled hold no counts.
         counts |= decided.get("counts", {})
         tx.interactions.mark_learned(task.turns)
+        mark_unread(tx, task.turns, decided)
         tx.users.clear_unlearned(task.user_id)
         learned = ("learned", task.turns, counts, learner.name, learner.fingerprint)
         tx.windows.add(LearnedWindow(task.key, task.user_id, *learned, created_at=now))
         return counts
 
     return dict(await store.write(keep))
+
+
+def mark_unread(tx: Tx, turns: Sequence[int], extracted: Json) -> None:
+    """Marks the turns that the learner did not understand, for the kinds it looked for; the others are read now."""
+    # Results of extractions stored by an earlier version have neither entry.
+    looked_for = [Kind(kind) for kind in extracted.get("kinds", ())]
+    unread = set(extracted.get("unread", ()))
+    tx.interactions.mark_unread([turn for turn in turns if turn in unread], looked_for)
+    tx.interactions.mark_unread([turn for turn in turns if turn not in unread], looked_for, is_unread=False)
 
 
 def _mark_pools(tx: Tx, decided: list[tuple[ExtractedLearning, Decision]], task: WindowTask, now: int) -> None:

@@ -356,6 +356,7 @@ class StorageStatsResponse(BaseModel):
     interaction_count: int = 0
     request_count: int = 0
     unembedded_count: int = 0
+    unread_count: int = 0
     oldest_profile_modified: str | None = None
     newest_profile_modified: str | None = None
     msg: str | None = None

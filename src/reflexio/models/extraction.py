@@ -36,7 +36,7 @@ class RecordedToolCall:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn as a learner reads it. Turns that are not new are context."""
+    """One turn as a learner reads it. Turns that are not new are context. `at` is when it was said; 0 is unknown."""
 
     id: int
     role: Role
@@ -46,6 +46,7 @@ class Turn:
     action: str = ""
     image: str = ""
     is_new: bool = True
+    at: int = 0
 
 
 @dataclass(frozen=True)
@@ -117,11 +118,13 @@ class Spend:
 
 @dataclass(frozen=True)
 class Extraction:
-    """The extracted learnings, the spend, and how many entries were unusable: empty, or of an unknown type."""
+    """The extracted learnings, the spend, how many entries were unusable (empty, or of an unknown type), and the turns
+    whose language the learner does not understand."""
 
     candidates: tuple[ExtractedLearning, ...] = ()
     spend: Spend = field(default_factory=Spend)
     unusable: int = 0
+    unread: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -172,9 +172,13 @@ class ManualPlaybookGenerationRequest(RequestModel):
 class RerunProfileGenerationRequest(ManualProfileGenerationRequest, TimeRangeRequest):
     """Selects turns from which profiles are learned again. All conditions apply."""
 
+    only_unread: bool = False
+
 
 class RerunPlaybookGenerationRequest(ManualPlaybookGenerationRequest, TimeRangeRequest):
     """Selects turns from which user playbooks are learned again. All conditions apply."""
+
+    only_unread: bool = False
 
 
 class ManualProfileGenerationResponse(NoticeResponse):
@@ -234,6 +238,8 @@ class _PlaybookScope(RequestModel):
 
 class UpgradeProfilesRequest(_ProfileScope):
     """Selects pending profiles that become current. All conditions apply."""
+
+    archive_current: bool = True
 
 
 class DowngradeProfilesRequest(_ProfileScope):

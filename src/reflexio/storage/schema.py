@@ -131,11 +131,15 @@ interactions = Table(
     Column("citations", Json),
     Column("retrieved_learnings", Json),
     *texts("image_encoding"),
-    *flags("is_indexed", "is_learned", "is_unread"),
+    *flags("is_indexed", "is_learned", "profiles_unread", "playbooks_unread"),
     # In the words of the query: SQLite uses such an index only where a query has the same condition.
     Index("interactions_unindexed", "id", sqlite_where=sql("is_indexed = 0")),
     Index("interactions_unlearned", "org_id", "user_id", "id", sqlite_where=sql("is_learned = 0")),
-    Index("interactions_unread", "org_id", "user_id", "id", sqlite_where=sql("is_unread = 1")),
+    Index(
+        "interactions_unread",
+        *("org_id", "user_id", "id", "profiles_unread", "playbooks_unread"),
+        sqlite_where=sql("profiles_unread = 1 OR playbooks_unread = 1"),
+    ),
     Index("interactions_by_time", "org_id", "created_at", "id"),
     Index("interactions_of_user", "org_id", "user_id", "created_at", "id"),
     Index("interactions_of_request", "org_id", "request_id", "id"),

@@ -59,6 +59,7 @@ class Scripted:
     windows: list[tuple[str, ...]] = field(default_factory=list)
     contexts: list[tuple[str, ...]] = field(default_factory=list)
     asked: list[Neighbourhood] = field(default_factory=list)
+    unread: tuple[str, ...] = ()
     stand_still: str = ""
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     name = "scripted"
@@ -78,7 +79,8 @@ class Scripted:
             raise left.pop(0)
         (kind,) = kinds
         found = [ExtractedLearning(kind, "x", turn.content, evidence=(Quote(turn.id, turn.content),)) for turn in new]
-        return Extraction(tuple(found), Spend("scripted", 1, 10, 1))
+        unread = tuple(turn.id for turn in new if turn.content in self.unread)
+        return Extraction(tuple(found), Spend("scripted", 1, 10, 1), unread=unread)
 
     async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
         return Summary()
@@ -170,6 +172,31 @@ async def test_all_turns_are_read_in_consecutive_windows(house: House) -> None:
     assert house.learner.windows == [words(0, 10), words(10, 20), words(20, 25)]
     assert house.learner.contexts == [(), (), words(15, 20)]
     assert Counter(await house.contents()) == Counter(words(0, 25))
+
+
+async def test_a_rerun_of_unread_turns_reads_these_and_clears_their_marks(house: House) -> None:
+    await house.tell("ann", *words(0, 4))
+    await house.tell("bob", *words(4, 6))
+    unlearned = await house.store.read(lambda tx: tx.interactions.unlearned("ann", 9))
+    turns = [turn.turn.interaction_id for turn in unlearned]
+    both = (Kind.PROFILE, Kind.USER_PLAYBOOK)
+    await house.store.write(lambda tx: tx.interactions.mark_unread(turns[1:3], both))
+
+    await house.run(TurnScope(only_unread=Kind.PROFILE))
+    assert house.learner.windows == [("w1", "w2")]
+    # The other kind of learnings was not looked for yet.
+    assert await house.store.read(lambda tx: tx.interactions.users(TurnScope(only_unread=Kind.PROFILE))) == []
+    assert await house.store.read(lambda tx: tx.interactions.count_unread()) == 2
+
+    await house.run(TurnScope(only_unread=Kind.USER_PLAYBOOK), Kind.USER_PLAYBOOK)
+    assert await house.store.read(lambda tx: tx.interactions.count_unread()) == 0
+
+
+async def test_turns_that_a_rerun_does_not_understand_either_stay_marked(house: House) -> None:
+    await house.tell("ann", *words(0, 2))
+    house.learner.unread = ("w1",)
+    await house.run()
+    assert await house.store.read(lambda tx: tx.interactions.users(TurnScope(only_unread=Kind.PROFILE))) == ["ann"]
 
 
 async def test_context_comes_from_within_the_filters_only(house: House) -> None:

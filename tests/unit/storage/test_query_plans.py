@@ -23,6 +23,7 @@ BY_ID: dict[str, Callable[[SqlTx], Any]] = {
     "turns not learned from": lambda tx: tx.interactions.unlearned_among(IDS),
     "turns that pass": lambda tx: tx.interactions._passing(TurnFilter(user_id="ann"), IDS),
     "turns to mark": lambda tx: tx.interactions.mark_learned(IDS),
+    "turns to mark as unread": lambda tx: tx.interactions.mark_unread(IDS, (Kind.PROFILE,)),
     "learnings": lambda tx: tx.learnings.many(IDS),
     "learnings that pass": lambda tx: tx.learnings._passing(CURRENT, IDS),
     "a learning": lambda tx: tx.learnings.get(LearningFilter(Kind.USER_PLAYBOOK, ids=(7,))),
@@ -32,6 +33,7 @@ BY_ID: dict[str, Callable[[SqlTx], Any]] = {
 BY_PARTIAL_INDEX: dict[str, tuple[Callable[[SqlTx], Any], str]] = {
     "turns to index": (lambda tx: SqlVectors(tx._connection).index_turns(200), "interactions_unindexed"),
     "turns to learn from": (lambda tx: tx.interactions.unlearned("ann", 10), "interactions_unlearned"),
+    "turns that were not understood": (lambda tx: tx.interactions.count_unread("ann"), "interactions_unread"),
 }
 
 

@@ -89,14 +89,23 @@ class OperationCalls(Connection):
     """Operations."""
 
     async def upgrade_profiles(
-        self, user_id: str | None = None, only_affected_users: bool = True, *, profile_ids: Sequence[str] | None = None
+        self,
+        user_id: str | None = None,
+        only_affected_users: bool = True,
+        *,
+        profile_ids: Sequence[str] | None = None,
+        archive_current: bool = True,
     ) -> UpgradeProfilesResponse:
         """Makes pending profiles current, archives the current ones, and deletes those archived before.
 
         Only within the given filters. `success` is false when nothing is pending.
         """
         return await self._send(
-            routes.UPGRADE_PROFILES, user_id=user_id, only_affected_users=only_affected_users, profile_ids=profile_ids
+            routes.UPGRADE_PROFILES,
+            user_id=user_id,
+            only_affected_users=only_affected_users,
+            profile_ids=profile_ids,
+            archive_current=archive_current,
         )
 
     async def upgrade_user_playbooks(
@@ -199,11 +208,16 @@ class GenerationCalls(OperationCalls):
         source: str | None = None,
         extractor_names: Sequence[str] | None = None,
         wait_for_response: bool = False,
+        *,
+        only_unread: bool = False,
     ) -> RerunProfileGenerationResponse:
         """Learns profiles again from all stored turns within the filters. The new profiles are pending.
 
         They replace the pending profiles of those users; `upgrade_profiles` makes them current. `success` is false when
         no turn matches or another rerun is in progress. `wait_for_response` waits for the end.
+
+        With `only_unread`, only from turns in languages that the learner did not understand at the time. What they
+        teach belongs beside the current profiles: upgrade with `archive_current=False`.
         """
         response = await self._send(
             routes.RERUN_PROFILES,
@@ -212,6 +226,7 @@ class GenerationCalls(OperationCalls):
             end_time=end_time,
             source=source,
             extractor_names=extractor_names,
+            only_unread=only_unread,
         )
         if wait_for_response and response.success:
             response = await self._wait_for_rerun(response)
@@ -227,6 +242,7 @@ class GenerationCalls(OperationCalls):
         wait_for_response: bool = False,
         *,
         source: str | None = None,
+        only_unread: bool = False,
     ) -> RerunPlaybookGenerationResponse:
         """Learns user playbooks again, from the turns of one agent version; see `rerun_profile_generation`."""
         response = await self._send(
@@ -236,6 +252,7 @@ class GenerationCalls(OperationCalls):
             end_time=end_time,
             playbook_name=playbook_name,
             source=source,
+            only_unread=only_unread,
         )
         if wait_for_response and response.success:
             response = await self._wait_for_rerun(response)

@@ -4,6 +4,7 @@ import re
 
 from reflexio.language.contradiction import instruction_replacement, replacement
 from reflexio.language.words import content_words, figures
+from reflexio.learners.local.languages.changes import METADATA, decide_by_words
 from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind
 
@@ -21,10 +22,12 @@ def decide(question: Neighbourhood) -> Decision:
     candidate = question.candidate
     if candidate.forget:
         return _forget(question)
+    if METADATA in candidate.metadata:
+        return decide_by_words(candidate, [near for near in question.neighbours if _is_of_type(candidate, near)])
     near = [
         neighbour
         for neighbour in question.neighbours
-        if neighbour.learning.name in ("", candidate.name) and _is_same_case(candidate, neighbour)
+        if _is_of_type(candidate, neighbour) and _is_same_case(candidate, neighbour)
     ]
     return (
         _replace_contradicted(candidate, near)
@@ -95,6 +98,10 @@ def _merge(candidate: ExtractedLearning, near: list[Neighbour]) -> Decision | No
         candidate.rationale or stored.rationale,
         "Both are about the same, and each says something the other does not.",
     )
+
+
+def _is_of_type(candidate: ExtractedLearning, neighbour: Neighbour) -> bool:
+    return neighbour.learning.name in ("", candidate.name)
 
 
 def _is_same_case(candidate: ExtractedLearning, neighbour: Neighbour) -> bool:

@@ -75,8 +75,6 @@ def _fact(sentence: Sentence, start: int, end: int) -> Fact | None:
             return Fact(about, weight, in_third_person(text), sentence)
     if CUES["affected"].match(own):
         return Fact("health", 0.9, in_third_person(text), sentence)
-    if CUES["foreign_fact"].match(own):
-        return Fact("foreign", 0.9, f"The user says: “{text.rstrip(' .!,')}”", sentence)
     return None
 
 

@@ -145,7 +145,7 @@ def _content(clause: Clause) -> str:
     is_direct = clause.is_rejection or clause.is_standing or clause.is_reminder
     is_order = CUES["order"].match(own) or (is_direct and CUES["imperative"].match(own))
     if is_order or (clause.begins_standing and not CUES["statement"].match(own)):
-        return f"Do as the user said: “{text}”." if CUES["foreign_instruction"].search(text) else as_instruction(text)
+        return as_instruction(text)
     if not (clause.is_rejection or clause.is_standing):
         return ""
     if CUES["should"].match(own):

@@ -6,13 +6,17 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-from reflexio import language
+from reflexio import language as language_rules
+from reflexio.language.identify import OTHER
 from reflexio.learners.local import summarising
 from reflexio.learners.local.candidates import RuleMatch, TypeClassifier, playbook_match, strongest
 from reflexio.learners.local.consolidation import decide
 from reflexio.learners.local.facts import facts, time_to_live
 from reflexio.learners.local.feedback import confirmation, expert_difference, repeated_request
 from reflexio.learners.local.instructions import Instruction, instructions, to_forget
+from reflexio.learners.local.languages.cues import LANGUAGES
+from reflexio.learners.local.languages.repeats import repeated_request as repeated_in_language
+from reflexio.learners.local.languages.rules import language_of_turn, matches_in, unread_turns
 from reflexio.learners.local.sentences import own_sentences, quotes
 from reflexio.learners.local.tool_failures import recoveries
 from reflexio.learners.local.triggers import request_before, trigger_of
@@ -53,7 +57,8 @@ class LocalLearner:
         matches = [match for match in await self._matches(window.turns) if match.candidate.kind in kinds]
         to_remove = [match.candidate for match in matches if match.candidate.forget]
         to_learn = strongest([match for match in matches if not match.candidate.forget])
-        return Extraction(tuple(await self._types.assign([*to_remove, *to_learn], config)))
+        candidates = tuple(await self._types.assign([*to_remove, *to_learn], config))
+        return Extraction(candidates, unread=unread_turns(window.turns))
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
         return Consolidation(tuple(decide(question) for question in questions))
@@ -70,18 +75,24 @@ class LocalLearner:
                 from_turn, has_instruction = by_place[place]
                 matches += from_turn
                 if not has_instruction:
-                    matches.append(await repeated_request(turns, place, self._embedder))
+                    matches.append(await self._repetition(turns, place))
             if turn.is_new and turn.expert_content.strip():
                 matches.append(await expert_difference(turns, place, self._embedder))
         return [match for match in [*matches, *recoveries(turns)] if match]
+
+    async def _repetition(self, turns: Sequence[Turn], place: int) -> RuleMatch | None:
+        language = language_of_turn(turns, place)
+        if language in LANGUAGES:
+            return await repeated_in_language(language, turns, place, self._embedder)
+        return await repeated_request(turns, place, self._embedder)
 
 
 @cache
 def _hash_of_rules() -> str:
     """Of the source of the rules and their cues, so that it changes with every change of them."""
     digest = blake2b(digest_size=6)
-    for folder in (Path(__file__).parent, Path(language.__file__).parent):
-        for file in sorted((*folder.glob("*.py"), *folder.glob("*.toml"))):
+    for folder in (Path(__file__).parent, Path(language_rules.__file__).parent):
+        for file in sorted((*folder.rglob("*.py"), *folder.rglob("*.toml"))):
             digest.update(file.read_bytes())
     return f"rules-{digest.hexdigest()}"
 
@@ -91,6 +102,13 @@ def _apply_rules(turns: Sequence[Turn]) -> dict[int, tuple[list[RuleMatch | None
     matches: dict[int, tuple[list[RuleMatch | None], bool]] = {}
     for place, turn in enumerate(turns):
         if turn.is_new and turn.role == "user":
+            spoken_in = language_of_turn(turns, place)
+            if spoken_in == OTHER:
+                continue
+            if spoken_in in LANGUAGES:
+                taught = matches_in(spoken_in, turns, place)
+                matches[place] = [*taught], any(match.candidate.kind is Kind.USER_PLAYBOOK for match in taught)
+                continue
             forgotten = list(_requests_to_forget(turn))
             handled = {quote.text for match in forgotten for quote in match.candidate.evidence}
             orders = [order for order in instructions(turns, place) if order.sentence.text not in handled]

@@ -1,10 +1,11 @@
 """Requests, turns, and users with unlearned turns."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from reflexio.models.interaction import Interaction, InteractionData, Request
+from reflexio.models.learning import Kind
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage.index import Matched, QueryVector
 
@@ -72,14 +73,14 @@ class TurnFilter:
 class TurnScope:
     """Conditions for turns in a rerun. Turns published for evaluation only never match.
 
-    `only_unread` leaves the users with turns that their learner did not understand, and these turns.
+    `only_unread` leaves the turns that a learner did not understand when it looked for this kind of learnings.
     """
 
     user_id: str | None = None
     agent_version: str | None = None
     source: str | None = None
     within: TimeRange = ALWAYS
-    only_unread: bool = False
+    only_unread: Kind | None = None
 
 
 class Requests(Protocol):
@@ -132,10 +133,11 @@ class Interactions(Protocol):
     def mark_learned(self, ids: Sequence[int]) -> int:
         """Marks turns as learned; returns how many were not before."""
 
-    def mark_unread(self, ids: Sequence[int], *, is_unread: bool = True) -> None:
-        """Marks turns that the learner did not understand, or clears the mark."""
+    def mark_unread(self, ids: Sequence[int], kinds: Collection[Kind], *, is_unread: bool = True) -> None:
+        """Marks turns that the learner did not understand when it looked for these kinds, or clears the marks."""
 
-    def count_unread(self, user_id: str | None = None) -> int: ...
+    def count_unread(self, user_id: str | None = None) -> int:
+        """The turns that are marked for some kind."""
 
     def count_unlearned(self, request_id: str) -> int: ...
 

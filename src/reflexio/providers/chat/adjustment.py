@@ -5,6 +5,7 @@ Without its images, in another way to a structured answer, with a lower or diffe
 
 import re
 from dataclasses import replace
+from typing import Literal
 
 from pydantic_ai.settings import ModelSettings
 
@@ -47,16 +48,21 @@ class RequestHabits:
         self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
         self._output_tokens = options.max_output_tokens
         self._streams = False
-        self._has_effort = is_openai
+        self._has_effort = True
 
-    def settings(self, base: ModelSettings, *, always_thinks: bool) -> ModelSettings:
+    def settings(self, base: ModelSettings, effort: Literal["low"] | None) -> ModelSettings:
+        """The settings of a question; agents, which share the session, use the base alone."""
+        settings = ModelSettings(**base)
+        if effort and self._has_effort:
+            settings["thinking"] = effort
         if not self._is_openai_protocol:
-            return ModelSettings(**{**base, "max_tokens": self._output_tokens})
+            settings["max_tokens"] = self._output_tokens
+            return settings
         body: dict[str, object] = {self._limit_name: self._output_tokens} if self._limit_name else {}
         if self._streams:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        effort = {"openai_reasoning_effort": "low"} if self._has_effort and always_thinks else {}
-        return ModelSettings(**{**base, "extra_body": body, **effort})  # type: ignore[typeddict-item]
+        settings["extra_body"] = body
+        return settings
 
     def seek_way(self, tried: StructuredOutput) -> bool:
         """Goes to the way after the one that was tried; False when there is none. Other calls may be there already."""

@@ -23,7 +23,7 @@ from reflexio.providers.chat.adjustment import NO_IMAGES, RequestHabits
 from reflexio.providers.chat.connection import IS_QUESTION, build_model, connect
 from reflexio.providers.chat.failures import FAILURES, failure, is_about_account, is_rejected
 from reflexio.providers.chat.reading import Fields, ReadAnswer, merged, read_answer
-from reflexio.providers.chat.resolve import ModelAddress, StructuredOutput
+from reflexio.providers.chat.resolve import ModelAddress, StructuredOutput, reasoning_effort
 from reflexio.providers.chat.structure import answer_parameters, framed
 
 log = logging.getLogger("reflexio.model")
@@ -64,7 +64,7 @@ class ChatSession:
         if address.protocol != "openai":
             self._settings["max_tokens"] = options.max_output_tokens
         self._habits = RequestHabits(address)
-        self._always_thinks = bool(self._model.profile.get("thinking_always_enabled"))
+        self._effort = reasoning_effort(self._model.profile)
         self._has_answered = False
 
     @property
@@ -135,7 +135,7 @@ class ChatSession:
                 return await model_request(
                     self._model,
                     [request],
-                    model_settings=self._habits.settings(self._settings, always_thinks=self._always_thinks),
+                    model_settings=self._habits.settings(self._settings, self._effort),
                     model_request_parameters=answer_parameters(schema, way),
                 )
         except TimeoutError as error:

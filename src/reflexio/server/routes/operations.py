@@ -69,7 +69,8 @@ async def upgrade_all_profiles(request: Request, body: UpgradeProfilesRequest) -
     now, scope = _now(request), upgrade.profile_scope(body)
     if body.only_affected_users:
         scope = upgrade.affected_users(scope, Status.PENDING, now)
-    counts = await get_store(request).write(lambda tx: upgrade.upgrade(tx, scope, now))
+    act = upgrade.upgrade if body.archive_current else upgrade.promote
+    counts = await get_store(request).write(lambda tx: act(tx, scope, now))
     return UpgradeProfilesResponse(
         success=counts.promoted > 0,
         profiles_promoted=counts.promoted,

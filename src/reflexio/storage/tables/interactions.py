@@ -1,6 +1,6 @@
 """What was published: requests, their turns, and the users whose turns wait to be learned from."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -22,6 +22,7 @@ from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
 from reflexio.models.interaction import Citation, Interaction, InteractionData, Request, RetrievedLearning, ToolUsed
+from reflexio.models.learning import Kind
 from reflexio.models.paging import Listing, Page
 from reflexio.models.wire import RequestModel
 from reflexio.ports.storage import (
@@ -62,6 +63,9 @@ LISTS: dict[str, type[RequestModel]] = {
     "retrieved_learnings": RetrievedLearning,
 }
 WAITING_COLUMNS = [users.c[name] for name in Waiting.__dataclass_fields__]
+# In the words of the index.
+IS_UNREAD = interactions.c.profiles_unread | interactions.c.playbooks_unread
+UNREAD = {Kind.PROFILE: interactions.c.profiles_unread, Kind.USER_PLAYBOOK: interactions.c.playbooks_unread}
 SAME_REQUEST = (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
 
 ADD_REQUEST = CompiledStatement(lambda _: insert(requests), ["org_id", *REQUEST_FIELDS])
@@ -225,7 +229,7 @@ class SqlInteractions(OrganisationRows):
             ~requests.c.evaluation_only,
             SAME_REQUEST,
             *equal(requests, where, ("agent_version", "source")),
-            *([interactions.c.is_unread] if where.only_unread else []),
+            *([IS_UNREAD, UNREAD[where.only_unread]] if where.only_unread else []),
         ]
 
     def users(self, where: TurnScope) -> list[str]:
@@ -247,14 +251,15 @@ class SqlInteractions(OrganisationRows):
         own = owned_by(interactions.c.org_id, self._org), interactions.c.id.in_(ids) & ~interactions.c.is_learned
         return self._change(update(interactions).where(*own).values(is_learned=True))
 
-    def mark_unread(self, ids: Sequence[int], *, is_unread: bool = True) -> None:
-        own = owned_by(interactions.c.org_id, self._org)
-        for batch in in_batches(ids):
-            change = update(interactions).where(own, interactions.c.id.in_(batch))
-            self._change(change.values(is_unread=is_unread))
+    def mark_unread(self, ids: Sequence[int], kinds: Collection[Kind], *, is_unread: bool = True) -> None:
+        for kind in kinds:
+            own = owned_by(interactions.c.org_id, self._org), UNREAD[kind] != is_unread
+            for batch in in_batches(ids):
+                change = update(interactions).where(*own, interactions.c.id.in_(batch))
+                self._change(change.values({UNREAD[kind]: is_unread}))
 
     def count_unread(self, user_id: str | None = None) -> int:
-        return self._count(interactions, *self._of_user(user_id), interactions.c.is_unread)
+        return self._count(interactions, *self._of_user(user_id), IS_UNREAD)
 
     def count_unlearned(self, request_id: str) -> int:
         where = *self._of_user(None), interactions.c.request_id == request_id, ~interactions.c.is_learned

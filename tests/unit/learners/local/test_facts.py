@@ -44,10 +44,10 @@ FACTS = {
     "I'd rather not share my location.": "The user would rather not share their location.",
     "i live in the Alps and i want a quote": "The user lives in the Alps.",
     "My name is Brenda Weber and the card number is 4035 6738 2225 8104.": "The user's name is Brenda Weber.",
-    "Ich bin Vegetarier.": "The user says: “Ich bin Vegetarier”",
-    "Ich wohne in Graz.": "The user says: “Ich wohne in Graz”",
-    "Prefiero los hoteles pequeños.": "The user says: “Prefiero los hoteles pequeños”",
-    "Je suis allergique aux noix.": "The user says: “Je suis allergique aux noix”",
+    "Ich bin Vegetarier.": "Der Nutzer sagt: „Ich bin Vegetarier.“",
+    "Ich wohne in Graz.": "Der Nutzer sagt: „Ich wohne in Graz.“",
+    "Prefiero los hoteles pequeños.": "El usuario dice: «Prefiero los hoteles pequeños.»",
+    "Je suis allergique aux noix.": "L'utilisateur dit : « Je suis allergique aux noix. »",
 }
 
 

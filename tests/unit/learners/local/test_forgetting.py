@@ -16,7 +16,7 @@ FORGET = {
     "Stop storing my location.": "The user's location",
     "Forget everything about me.": "everything about the user",
     "Forget the rule about tables.": "The rule about tables",
-    "Vergiss, dass ich in Bonn wohne.": "Ich in Bonn wohne",
+    "Vergiss, dass ich in Bonn wohne.": "ich in Bonn wohne",
 }
 
 

@@ -148,21 +148,6 @@ CORRECTED = [
         "Mention every breaking change.",
         "The user asks to write release notes",
     ),
-    (
-        ("Wie spät ist es in Tokio?", "It is 9 pm.", "Nein, bitte immer auf Deutsch antworten."),
-        "Do as the user said: “immer auf Deutsch antworten”.",
-        "The user asks: Wie spät ist es in Tokio",
-    ),
-    (
-        ("¿Cuánto cuesta?", "Ten dollars.", "A partir de ahora, responde en español."),
-        "Do as the user said: “responde en español”.",
-        "The user asks: ¿Cuánto cuesta",
-    ),
-    (
-        ("Quel temps fait-il ?", "Sunny.", "Désormais, réponds en français."),
-        "Do as the user said: “réponds en français”.",
-        "The user asks: Quel temps fait-il",
-    ),
 ]
 
 

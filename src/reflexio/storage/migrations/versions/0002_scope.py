@@ -15,9 +15,13 @@ def upgrade() -> None:
     op.create_index(
         "learnings_of_scope", "learnings", ["org_id", "kind", "scope", "user_id", "created_at", "id"], unique=False
     )
-    op.add_column("interactions", sa.Column("is_unread", sa.Boolean(), server_default=sa.false(), nullable=False))
+    for name in ("profiles_unread", "playbooks_unread"):
+        op.add_column("interactions", sa.Column(name, sa.Boolean(), server_default=sa.false(), nullable=False))
     op.create_index(
-        "interactions_unread", "interactions", ["org_id", "user_id", "id"], sqlite_where=sa.text("is_unread = 1")
+        "interactions_unread",
+        "interactions",
+        ["org_id", "user_id", "id", "profiles_unread", "playbooks_unread"],
+        sqlite_where=sa.text("profiles_unread = 1 OR playbooks_unread = 1"),
     )
     op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
     for column in ("statements", "users"):
