@@ -18,7 +18,14 @@ from reflexio.jobs.retry import Pause, with_retries
 from reflexio.learning.consolidate import MOST_NEIGHBOURS, NEAR, Origin, new_learning
 from reflexio.learning.service import begin_generation
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.window import PlannedWindow, build_window, consecutive_windows, rerun_types
+from reflexio.learning.window import (
+    PlannedWindow,
+    WindowTurns,
+    build_window,
+    consecutive_windows,
+    read_turns,
+    rerun_types,
+)
 from reflexio.learning.worker import (
     CANDIDATES,
     DECISIONS,
@@ -30,7 +37,6 @@ from reflexio.learning.worker import (
 )
 from reflexio.models.config import Config
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood, Window
-from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.operation import RerunPlaybookGenerationRequest, RerunProfileGenerationRequest
 from reflexio.organisations.configuration import stored_config
@@ -138,12 +144,12 @@ class UserRerun:
         before = windows[max(0, number - room) : number]
         context = [turn for window in before for turn in window.turns][-room:] if room else []
 
-        def read(tx: Tx) -> tuple[list[Interaction], list[Interaction]]:
+        def read(tx: Tx) -> WindowTurns:
             turns = tx.interactions.many([*context, *here.turns])
             earlier = [turns[turn_id] for turn_id in context if turn_id in turns]
-            return earlier, [turns[turn_id] for turn_id in here.turns if turn_id in turns]
+            return read_turns(tx, earlier, [turns[turn_id] for turn_id in here.turns if turn_id in turns])
 
-        return build_window(self.user_id, here.agent_version, *await self.store.read(read))
+        return build_window(self.user_id, here.agent_version, await self.store.read(read))
 
     async def _consolidate(self, candidates: Sequence[ExtractedLearning], draft: Draft) -> Json:
         neighbourhoods = await _neighbours_in_draft(self.setup.embedder, candidates, draft.rows)

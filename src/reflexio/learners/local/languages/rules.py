@@ -10,7 +10,7 @@ from reflexio.learners.local.languages.cues import LanguageCues, cues_of
 from reflexio.learners.local.languages.facts import facts
 from reflexio.learners.local.languages.orders import Order, orders, rejects_answer
 from reflexio.learners.local.languages.speech import Spoken, spoken_sentences, without_case
-from reflexio.learners.local.sentences import MASK, own_sentences, quotes
+from reflexio.learners.local.sentences import MASK, quotes, typed_sentences
 from reflexio.models.extraction import ExtractedLearning, Quote, Turn
 from reflexio.models.learning import Kind, Scope
 
@@ -32,7 +32,7 @@ def language_of_turn(turns: Sequence[Turn], place: int) -> str:
 
 
 def _own_words(turn: Turn) -> str:
-    return " ".join(sentence.own.replace(MASK, " ") for sentence in own_sentences(turn))
+    return " ".join(sentence.own.replace(MASK, " ") for sentence in typed_sentences(turn))
 
 
 def unread_turns(turns: Sequence[Turn]) -> tuple[int, ...]:
