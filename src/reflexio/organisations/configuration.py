@@ -1,6 +1,7 @@
 """The learning settings of an organisation: read, change, validate. Settings that a change does not name stay."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import ValidationError
@@ -32,7 +33,16 @@ async def get(store: Store) -> dict[str, Any]:
     return {**legacy.singulars(shown), **shown}
 
 
-async def change(store: Store, clock: Clock, raw: dict[str, Any]) -> SetConfigResponse:
+Check = Callable[[Config, Config], None]
+"""Raises InvalidRequest when one configuration must not become the other."""
+
+
+def accept(before: Config, after: Config) -> None:
+    """The check that refuses nothing."""
+
+
+async def change(store: Store, clock: Clock, raw: dict[str, Any], check: Check = accept) -> SetConfigResponse:
+    """Stores a change. `check` may refuse what this module cannot know, such as a model without a key."""
     now = clock.now()
 
     def apply(tx: Tx) -> SetConfigResponse:
@@ -40,6 +50,7 @@ async def change(store: Store, clock: Clock, raw: dict[str, Any]) -> SetConfigRe
         after, notes = apply_changes(before, raw)
         if after == before and tx.configs.get():
             return SetConfigResponse(msg="; ".join(["Configuration unchanged", *notes]))
+        check(before, after)
         tx.configs.put(json.dumps(with_secrets(after)), now)
         # The change may fix what made learning wait.
         tx.users.wake()

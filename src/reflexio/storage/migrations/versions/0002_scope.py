@@ -1,4 +1,4 @@
-"""The scope of learnings, the mark of turns that the learner did not understand, and the support of clusters."""
+"""Scopes, turns that the learner did not understand, the support of clusters, calls with estimated tokens."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -25,6 +25,7 @@ def upgrade() -> None:
         ["org_id", "user_id", "id", "profiles_unread", "playbooks_unread"],
         sqlite_where=sa.text("profiles_unread = 1 OR playbooks_unread = 1"),
     )
+    op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
     for column in ("statements", "users"):
         op.add_column("clusters", sa.Column(column, sa.BigInteger(), server_default="0", nullable=False))
     # An upper bound, made exact when the cluster is next read.
