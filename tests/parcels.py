@@ -45,9 +45,7 @@ def opinion(case: str) -> dict[str, Any]:
     lead = second - first
     left = [deed for deed in DEEDS if deed not in replay(case, "second") + replay(case, "first")]
     return {
-        "verdict": "second" if lead > 0 else "first" if lead < 0 else "tie",
-        "score": 0.5 + 0.25 * lead,
-        "likert": 3 + lead,
+        "verdict": ["first_clearly", "first", "tie", "second", "second_clearly"][2 + lead],
         "rationale": f"{second} of {len(DEEDS)} in the second, {first} in the first.",
         "better_in_first": ["It does more of what was taught."] if lead < 0 else [],
         "better_in_second": ["It does more of what was taught."] if lead > 0 else [],

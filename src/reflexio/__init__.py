@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from reflexio.agents.attempt import Evaluation as Evaluation
     from reflexio.agents.attempt import Lesson as Lesson
     from reflexio.agents.budget import Budget as Budget
+    from reflexio.agents.conversation_memory import ConversationMemory as ConversationMemory
+    from reflexio.agents.conversation_memory import memory as memory
     from reflexio.agents.evaluators.judge import Judge as Judge
     from reflexio.agents.evaluators.unit_tests import UnitTests as UnitTests
     from reflexio.agents.memory import InMemoryMemory as InMemoryMemory
@@ -64,6 +66,7 @@ _NAMES = {
     "agents.architecture": "AgentSession Architecture Dependencies Event ReAct",
     "agents.attempt": "Evaluation Lesson",
     "agents.budget": "Budget",
+    "agents.conversation_memory": "ConversationMemory memory",
     "agents.evaluators.judge": "Judge",
     "agents.evaluators.unit_tests": "UnitTests",
     "agents.memory": "InMemoryMemory",

@@ -36,8 +36,9 @@ from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
 from reflexio.providers.chat.resolve import ProviderCredentials
-from reflexio.retrieval.embedding_backlog import keep_embedding
+from reflexio.retrieval.embedding_backlog import keep_embedding, keep_indexing
 from reflexio.retrieval.immediate import ImmediateEmbedder
+from reflexio.retrieval.index_status import IndexStatus
 from reflexio.retrieval.query import QueryEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.settings import Settings
@@ -70,6 +71,7 @@ class Reflexio:
     aggregation_scheduler: AggregationScheduler
     optimisation: OptimisationService
     optimisation_scheduler: OptimisationScheduler
+    index_status: IndexStatus
     withdraw_user: WithdrawUser = withdraw_user
     traffic: Traffic = field(default_factory=Traffic)
     _works: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,7 +94,8 @@ class Reflexio:
 
     def start(self) -> None:
         """Starts the background work."""
-        for work in (self._tidy_hourly, self._warm, self._embed, self._learn, self._aggregate, self._optimise):
+        indexing = (self._warm, self._index, self._embed)
+        for work in (self._tidy_hourly, *indexing, self._learn, self._aggregate, self._optimise):
             self._tasks.start(restart_on_error(work))
 
     async def _warm(self) -> None:
@@ -107,7 +110,10 @@ class Reflexio:
                 await asyncio.sleep(self.traffic.QUIET)
             return not self.learning_scheduler.is_learning
 
-        await keep_embedding(self.database, self.embedder, wait_for_quiet)
+        await keep_embedding(self.database, self.embedder, self.index_status, wait_for_quiet)
+
+    async def _index(self) -> None:
+        await keep_indexing(self.database, self.index_status, lambda: self.traffic.is_busy)
 
     async def _learn(self) -> None:
         await self._take_over()
@@ -297,4 +303,5 @@ async def build(
         AggregationScheduler(database, clock, aggregation),
         optimisation,
         optimisation_scheduler,
+        IndexStatus(clock),
     )

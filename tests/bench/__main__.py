@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.bench import (
     agents,
     aggregation,
+    backlog,
     clustering,
     context_quality,
     embedding,
@@ -17,6 +18,7 @@ from tests.bench import (
     local_learner,
     newcomer,
     optimisation,
+    read_your_write,
     retrieval_quality,
     searching,
 )
@@ -25,6 +27,8 @@ from tests.bench.report import Figure, Report
 PARTS: dict[str, Callable[[], list[Figure]]] = {
     "start-up": foundation.start_up,
     "publishing": foundation.publishing,
+    "read-your-write": read_your_write.read_your_write,
+    "backlog": backlog.backlog,
     "reading": foundation.reading,
     "embedding": embedding.embedding,
     "quality": retrieval_quality.figures,
@@ -34,6 +38,8 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "local-learner": local_learner.local_learner,
     "languages": languages.languages,
     "newcomer": newcomer.newcomer,
+    "newcomer": newcomer.newcomer,
+    "languages": languages.languages,
     "clustering": clustering.clustering,
     "agents": agents.agents,
     "lessons": lessons.lessons,

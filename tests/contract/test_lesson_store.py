@@ -195,9 +195,86 @@ async def test_a_lesson_that_was_tried_five_times_and_hurt_more_than_it_helped_i
     await lessons.outcome("run", [bad.id], False)
     await lessons.outcome("run", [good.id], True)
     assert await recalled(lessons) == ["Leave out the postmark of the letter."]
+
+
+async def test_a_retired_lesson_comes_back_with_its_history_when_it_is_learned_again(lessons: LessonStore) -> None:
+    if isinstance(lessons, ReflexioLessons):
+        pytest.skip("the server counts outcomes and has no count to forgive")
+    (bad,) = await lessons.save([lesson("Guess the dates.")])
+    for _ in range(5):
+        await lessons.outcome("run", [bad.id], False)
+    assert await recalled(lessons) == []
     (again,) = await lessons.save([lesson("Guess the dates.")])
     assert again.merged_into == bad.id
-    assert await recalled(lessons) == ["Leave out the postmark of the letter."]
+    (found,) = await lessons.recall("Extract", k=5, user_id="ada", agent_version="", min_similarity=None)
+    assert (found.lesson.id, found.lesson.hurt) == (bad.id, 5)
+    for _ in range(4):
+        await lessons.outcome("run", [bad.id], False)
+    assert len(await recalled(lessons)) == 1
+    await lessons.outcome("run", [bad.id], False)
+    assert await recalled(lessons) == []
+
+
+CORRECTIONS = [
+    ("Set the timeout to 30 seconds.", "Set the timeout to 60 seconds."),
+    ("Set the timeout to 30 seconds.", "Set the timeout to 30 minutes."),
+    ("Always ask for the order number.", "Never ask for the order number."),
+    ("Use the bulk endpoint.", "Avoid the bulk endpoint."),
+    ("Wait for 30 seconds before retrying.", "Wait 60 seconds before a retry."),
+    ("Write dates as YYYY-MM-DD.", "Write dates as DD.MM.YYYY."),
+    ("Send the report to Alice.", "Send the report to Bob."),
+    ("Sort the list before searching.", "Don't sort the list before searching."),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), CORRECTIONS)
+async def test_a_correcting_lesson_replaces_the_one_it_corrects(older: str, newer: str) -> None:
+    lessons = MemoryLessons(ScriptedEmbedder())
+    (first,) = await lessons.save([lesson(older)])
+    (second,) = await lessons.save([lesson(newer)])
+    assert second.merged_into is None
+    assert await recalled(lessons) == [newer]
+    (chunk,) = await lessons.store.get_by_ids([first.id])
+    assert chunk.metadata["archived"] == 1
+    (third,) = await lessons.save([lesson(older)])
+    assert third.merged_into == first.id
+    assert await recalled(lessons) == [older]
+
+
+async def test_the_newer_of_two_lessons_holds_in_every_store(lessons: LessonStore) -> None:
+    for content in ("Set the timeout to 30 seconds.", "Set the timeout to 60 seconds."):
+        await lessons.save([lesson(content)])
+    assert await recalled(lessons, k=1) == ["Set the timeout to 60 seconds."]
+    assert await recalled(lessons) == ["Set the timeout to 60 seconds."]
+
+
+async def test_lessons_on_another_matter_or_occasion_stay(lessons: LessonStore) -> None:
+    for content in ("Set the timeout to 30 seconds.", "Set the retries to 3.", "Ask for the order number."):
+        await lessons.save([lesson(content)])
+    await lessons.save([lesson("Set the timeout to 60 seconds.", trigger="Back up the archive on tape at night")])
+    assert len(await recalled(lessons)) == 4
+
+
+async def test_lessons_that_other_runs_learn_meanwhile_take_no_place(lessons: LessonStore) -> None:
+    if isinstance(lessons, ReflexioLessons):
+        pytest.skip("a server has no such filter")
+    began = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    await lessons.save([lesson("Leave out the postmark.", created_at=datetime(2026, 11, 16, 11, tzinfo=UTC))])
+    later = datetime(2026, 11, 16, 13, tzinfo=UTC)
+    words = ("Write dates.", "Read twice.", "Sort them.", "Ask somebody.", "Look below.")
+    await lessons.save([lesson(text, created_at=later, run_id="other") for text in words])
+    assert "Leave out the postmark." not in await recalled(lessons, "Extract the dates from this letter Write", k=1)
+    asked = {"learned_before": began, "run_id": "mine"}
+    assert await recalled(lessons, "Extract the dates from this letter Write", k=1, **asked) == [
+        "Leave out the postmark."
+    ]
+
+
+async def test_unrelated_tasks_recall_nothing_with_a_real_embedder() -> None:
+    lessons = MemoryLessons()
+    await lessons.save([lesson()])
+    assert await recalled(lessons, "Find the dates in this mail") == ["Write dates as ISO 8601."]
+    assert await recalled(lessons, "Translate a poem about the sea into French") == []
 
 
 async def test_what_is_not_near_enough_is_left_out(lessons: LessonStore) -> None:

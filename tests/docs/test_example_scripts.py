@@ -1,4 +1,4 @@
-"""The scripts in examples/ run offline and print what their comments promise."""
+"""The scripts in examples/ run on this machine alone and print what their comments promise."""
 
 import os
 import re
@@ -14,12 +14,12 @@ SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_a_script_prints_what_its_comments_promise(script: Path, tmp_path: Path) -> None:
+def test_a_script_prints_what_its_comments_promise(script: Path, server: str, tmp_path: Path) -> None:
     # A proxy that does not exist: a call to another machine fails.
     dead_proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
     completed = subprocess.run(
         [sys.executable, script],
-        env={**os.environ, **dead_proxies},
+        env={**os.environ, **dead_proxies, "REFLEXIO_URL": server},
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -34,6 +34,7 @@ if typing.TYPE_CHECKING:
     from reflexio.agents.attempt import Lesson as Lesson
     from reflexio.agents.budget import Budget as Budget
     from reflexio.agents.budget import Usage as Usage
+    from reflexio.agents.conversation_memory import ConversationMemory as ConversationMemory
     from reflexio.agents.evaluators.checks import ExactMatch as ExactMatch
     from reflexio.agents.evaluators.checks import Regex as Regex
     from reflexio.agents.evaluators.checks import Schema as Schema
@@ -79,6 +80,7 @@ _NAMES = {
     "architecture": "AgentSession Architecture Dependencies Event EventKind ReAct RunContext",
     "attempt": "Attempt AttemptFailed AttemptRecord Evaluation Lesson",
     "budget": "Budget Usage",
+    "conversation_memory": "ConversationMemory",
     "evaluators.checks": "ExactMatch Regex Schema",
     "evaluators.evaluation": "All Any Weighted",
     "evaluators.judge": "Judge",

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from inspect import signature
 from typing import Any, Literal, NoReturn, TypeAlias, assert_never
 
 from reflexio.agents.attempt import Attempt, AttemptFailed, AttemptRecord, Evaluation, Lesson, shorten, value
@@ -34,6 +35,7 @@ from reflexio.agents.events import (
 )
 from reflexio.agents.lessons.correction import correction
 from reflexio.agents.lessons.store import LessonStore
+from reflexio.language.words import content_words
 
 Keep = Literal["best", "last"]
 LearnFrom = Literal["failures", "failures+final", "all"]
@@ -248,7 +250,7 @@ class ReflexionLoop:
         record, store = self.records[-1], self.plan.store
         if store is None or record.evaluation.error is not None:
             return ()
-        return await self._with_store(attempt, self._lessons.credit(store, attempt, record.passed))
+        return await self._with_store(attempt, self._lessons.credit(store, attempt, record))
 
     async def _learn(self, attempt: Attempt) -> Events:
         record, reflect = self.records[-1], self.plan.reflect
@@ -339,6 +341,7 @@ class RunLessons:
         self._plan = plan
         self._started = datetime.now(UTC)
         self._credited: set[str] = set()
+        self._period: dict[str, Any] | None = None
 
     def learn(self, lesson: Lesson) -> None:
         """Adds the latest lesson; those of this run that it corrects are no longer shown."""
@@ -360,6 +363,7 @@ class RunLessons:
             user_id=plan.user_id,
             agent_version=plan.agent_version,
             min_similarity=plan.min_similarity,
+            **self._period_for(store),
         )
         hits = [hit for hit in hits if self._is_older_than_run(hit.lesson)][: plan.top_k]
         if hits:
@@ -376,14 +380,22 @@ class RunLessons:
         place = str(getattr(store, "place", "lesson_store"))
         return [LessonPersisted(attempt.number, place, lesson_id, saved.merged_into is not None)]
 
-    async def credit(self, store: LessonStore, attempt: Attempt, passed: bool) -> Events:
-        """A stored lesson helped when the first attempt that was shown it passed."""
-        ids = [lesson.id for lesson in attempt.lessons if lesson.id and lesson.id not in self._credited]
+    async def credit(self, store: LessonStore, attempt: Attempt, record: AttemptRecord) -> Events:
+        """A stored lesson helped when the first attempt that was shown it passed, and hurt if it bears on a failure."""
+        shown = [lesson for lesson in attempt.lessons if lesson.id and lesson.id not in self._credited]
+        self._credited.update([lesson.id for lesson in shown])
+        feedback = record.evaluation.feedback
+        ids = [lesson.id for lesson in shown if record.passed or bears_on(lesson, feedback)]
         if not ids:
             return ()
-        self._credited.update(ids)
-        await store.outcome(self._plan.run_id, ids, passed)
-        return [LessonOutcome(lesson_id, "helped" if passed else "hurt") for lesson_id in ids]
+        await store.outcome(self._plan.run_id, ids, record.passed)
+        return [LessonOutcome(lesson_id, "helped" if record.passed else "hurt") for lesson_id in ids]
+
+    def _period_for(self, store: LessonStore) -> dict[str, Any]:
+        if self._period is None:
+            known = {"learned_before": self._started, "run_id": self._plan.run_id}
+            self._period = known if known.keys() <= signature(store.recall).parameters.keys() else {}
+        return self._period
 
     def _is_older_than_run(self, lesson: Lesson) -> bool:
         """Lessons that concurrent runs save are for the runs after this one."""
@@ -400,6 +412,15 @@ def _distinct(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
         known = kept.pop(lesson.content, lesson)
         kept[lesson.content] = known if known.id else lesson
     return tuple(kept.values())
+
+
+def bears_on(lesson: Lesson, feedback: str) -> bool:
+    """Whether a failure may be due to the lesson: the evaluator names something that its advice is about.
+
+    Without feedback nothing is known, and every lesson that was shown is counted.
+    """
+    named = {word for word in content_words(feedback) if word.isalpha()}
+    return not named or bool(named & content_words(lesson.content)) or bool(correction(feedback, lesson.content))
 
 
 def without_corrected(lessons: Sequence[Lesson], newest: Lesson) -> list[Lesson]:

@@ -63,7 +63,9 @@ class ClusterSummary:
             return {"is_gone": True}
         vectors = await vectors_of(members, self.setup.embedder)
         centre = unit_length(vectors.sum(axis=0, keepdims=True))[0]
-        most_central = [members[place] for place in np.argsort(-(vectors @ centre), kind="stable")]
+        # Rounded, so that of two members equally near, such as the only two, the older one comes first.
+        nearness = np.round(vectors @ centre, 4)
+        most_central = [members[place] for place in np.argsort(-nearness, kind="stable")]
         shown = _without_repetition(most_central)[:MOST_READ]
         query = QueryVector(self.setup.embedder.name, tuple(centre.tolist()))
         seen = {"shown": [member.id for member in shown], "fingerprint": fingerprint(members)}

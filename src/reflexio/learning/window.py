@@ -121,6 +121,7 @@ def turn_of(interaction: Interaction, *, is_new: bool) -> Turn:
         action=interaction.user_action_description if interaction.user_action != "none" else "",
         image=interaction.interacted_image_url,
         is_new=is_new,
+        at=interaction.created_at,
     )
 
 

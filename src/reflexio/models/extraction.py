@@ -36,7 +36,7 @@ class RecordedToolCall:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn as a learner reads it. Turns that are not new are context."""
+    """One turn as a learner reads it. Turns that are not new are context. `at` is when it was said; 0 is unknown."""
 
     id: int
     role: Role
@@ -46,6 +46,7 @@ class Turn:
     action: str = ""
     image: str = ""
     is_new: bool = True
+    at: int = 0
 
 
 @dataclass(frozen=True)

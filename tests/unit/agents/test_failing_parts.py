@@ -302,7 +302,7 @@ async def test_a_reflector_that_hangs_is_given_up_and_the_answer_kept() -> None:
 
 @pytest.mark.parametrize("call", ["save", "outcome"])
 async def test_a_store_that_hangs_is_given_up_and_the_answer_kept(call: str) -> None:
-    clock, notes = Clock(), Notes(Lesson("Old.", id="old", scope="shared"))
+    clock, notes = Clock(), Notes(Lesson("What is bad?", id="old", scope="shared"))
     setattr(notes, call, forever)
 
     def evaluate(score: float) -> tuple[float, str]:

@@ -505,3 +505,14 @@ async def test_lessons_may_live_in_a_vector_store() -> None:
     for attempts in (2, 1):
         result = await reflexion(agent, "task", evaluate=lambda known: (known > 0, "Know."), lessons=store)
         assert (len(result.attempts), result.problems) == (attempts, ())
+
+
+async def test_a_failure_is_charged_to_lessons_that_bear_on_it() -> None:
+    notes = Notes(Lesson("Write dates as ISO 8601.", id="dates"), Lesson("Greet politely.", id="greeting"))
+    options: Any = {"lessons": notes, "max_attempts": 1}
+    await reflexion(lambda task: "no", "Go.", evaluate=lambda output: (0.0, "The date is wrong."), **options)
+    assert notes.outcomes == [(("dates",), False)]
+    await reflexion(lambda task: "no", "Go.", evaluate=lambda output: (0.0, "The tap leaks."), **options)
+    assert len(notes.outcomes) == 1
+    await reflexion(lambda task: "yes", "Go.", evaluate=lambda output: True, **options)
+    assert notes.outcomes[1] == (("greeting", "dates"), True) or notes.outcomes[1] == (("dates", "greeting"), True)

@@ -104,7 +104,7 @@ async def test_the_spend_of_models_is_recorded(harness: Harness) -> None:
 
 
 async def test_a_judge_that_always_likes_the_second_replay_decides_nothing(harness: Harness) -> None:
-    harness.judge = lambda asked: {"verdict": "second", "score": 1.0, "likert": 5, "rationale": "the last word"}
+    harness.judge = lambda asked: {"verdict": "second_clearly", "rationale": "the last word"}
     job = await harness.run(await harness.add_playbook())
     shown = await harness.show(job.job_id)
     assert {
@@ -152,8 +152,8 @@ async def test_an_unreadable_judge_is_an_error_and_never_a_tie(harness: Harness)
     assert "The judge gave no opinion" in job.decision_reason
 
 
-async def test_a_judge_whose_score_contradicts_its_verdict_is_unreadable(harness: Harness) -> None:
-    harness.judge = lambda asked: {"verdict": "second", "score": 0.1, "likert": 5}
+async def test_a_judge_without_a_verdict_is_unreadable(harness: Harness) -> None:
+    harness.judge = lambda asked: {"score": 0.1, "likert": 5}
     job = await harness.run(await harness.add_playbook())
     assert job.status == "failed"
 

@@ -6,6 +6,8 @@ The occasion (task or trigger) is compared by the caller; here only the advice c
 from reflexio.language.contradiction import contradicts, instruction_replacement, replacement
 
 CERTAIN = 1.0  # similarity, as the occasion is known to be the same
+LONGEST = 25
+"""Words up to which a changed figure is a correction. A long reflection names many figures, most of another matter."""
 
 
 def correction(newer: str, older: str) -> str:
@@ -22,4 +24,7 @@ def disagreement(newer: str, older: str) -> str:
 
     Another name alone is none: "Ask Alice" and "Ask Bob" may be about two tasks.
     """
-    return "one says yes and the other no" if contradicts(newer, older) else replacement(newer, older, CERTAIN)
+    if contradicts(newer, older):
+        return "one says yes and the other no"
+    is_long = max(len(newer.split()), len(older.split())) > LONGEST
+    return "" if is_long else replacement(newer, older, CERTAIN)

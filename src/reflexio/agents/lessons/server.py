@@ -12,8 +12,17 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, TypeAlias
 
-from reflexio.agents.attempt import Lesson
-from reflexio.agents.lessons.store import Recalled, Saved, is_retired, repeats, save_lock, search_text
+from reflexio.agents.attempt import Lesson, shorten
+from reflexio.agents.lessons.correction import correction
+from reflexio.agents.lessons.store import (
+    Recalled,
+    Saved,
+    is_retired,
+    is_same_occasion,
+    repeats,
+    save_lock,
+    search_text,
+)
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.sync import ReflexioClient
 from reflexio.models.playbook import AgentPlaybook, Outcomes, UserPlaybook
@@ -79,10 +88,13 @@ class ReflexioLessons:
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         """Saves lessons; one answer for each, in order. New lessons are stored all or none."""
         async with save_lock("server", self._user_id):
-            known = [await self._find_repeated(lesson) for lesson in lessons]
+            corrected = [await self._correct(lesson) for lesson in lessons]
+            known = [
+                fixed or await self._find_repeated(lesson) for lesson, fixed in zip(lessons, corrected, strict=True)
+            ]
             new = [self._to_playbook(lesson) for lesson, same in zip(lessons, known, strict=True) if not same]
             added = iter((await _call(self._client.add_user_playbook, new)).ids if new else ())
-            if repeated := [_number(same) for same in known if same]:
+            if repeated := [_number(same) for same in known if same and same not in corrected]:
                 await _call(self._client.record_outcome, "repeated", user_playbook_ids=repeated)
             return [Saved(same, merged_into=same) if same else Saved(f"{USER}{next(added)}") for same in known]
 
@@ -95,8 +107,28 @@ class ReflexioLessons:
             agent_playbook_ids=[_number(lesson_id) for lesson_id in ids if lesson_id.startswith(AGENT)],
         )
 
+    async def _correct(self, lesson: Lesson) -> str:
+        """Rewrites the nearest stored lesson that this one corrects, and returns its id; empty if there is none.
+
+        The wording before stays in the rationale, where a reviewer sees it.
+        """
+        for stored, similarity in await self._neighbours(lesson):
+            reason = correction(lesson.content, stored.content)
+            if reason and is_same_occasion(_with_short_trigger(lesson), stored, similarity):
+                before = shorten(f"{lesson.rationale}\nBefore: {stored.content} ({reason})".strip())
+                rewritten = {"content": lesson.content, "rationale": before}
+                await _call(self._client.update_user_playbook, _number(stored.id), **rewritten)
+                return stored.id
+        return ""
+
     async def _find_repeated(self, lesson: Lesson) -> str:
         """The id of the user's stored lesson that this one repeats; empty if there is none."""
+        for stored, similarity in await self._neighbours(lesson):
+            if repeats(_with_short_trigger(lesson), stored, similarity):
+                return stored.id
+        return ""
+
+    async def _neighbours(self, lesson: Lesson) -> list[tuple[Lesson, float | None]]:
         lesson = _with_short_trigger(lesson)
         response: SearchUserPlaybooksResponse = await _call(
             self._client.search_user_playbooks,
@@ -107,10 +139,8 @@ class ReflexioLessons:
             top_k=NEIGHBOURS,
             explain=True,
         )
-        for playbook, explanation in zip(response.user_playbooks, response.explanations or [], strict=True):
-            if repeats(lesson, stored := _from_user(playbook), explanation.vector_score):
-                return stored.id
-        return ""
+        hits = zip(response.user_playbooks, response.explanations or [], strict=True)
+        return [(_from_user(playbook), explanation.vector_score) for playbook, explanation in hits]
 
     def _to_playbook(self, lesson: Lesson) -> dict[str, Any]:
         metadata: dict[str, Any] = {"attempt": lesson.attempt, "score": lesson.score}

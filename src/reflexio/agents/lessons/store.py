@@ -6,12 +6,12 @@ Decides which lessons repeat each other and which ones are retired, for every st
 import asyncio
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from datetime import datetime
-from math import inf
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from reflexio.agents.attempt import Lesson, value
+from reflexio.agents.lessons.correction import correction
 from reflexio.agents.vectors.store import Chunk, SearchResult, VectorStore
 from reflexio.errors import InvalidRequest
 
@@ -22,10 +22,11 @@ SAME_WORDS, SAME_OCCASION = 0.7, 0.92
 """A lesson repeats another from this share of common words and this cosine of trigger and lesson together."""
 LEAST_TRIED = 5
 EVERYBODY = "*"
-EXCERPT_CHARS, NEIGHBOURS, DELETE_BATCH = 200, 5, 1_000
+EXCERPT_CHARS, NEIGHBOURS, DELETE_BATCH = 200, 20, 1_000
 _WORD = re.compile(r"\w+")
 _SAVE_LOCKS: "WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Lock]]"
 _SAVE_LOCKS = WeakKeyDictionary()
+_FLOORS: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
 
 @value
@@ -51,7 +52,11 @@ class LessonStore(Protocol):
     async def recall(
         self, task: str, *, k: int, user_id: str | None, agent_version: str, min_similarity: float | None
     ) -> list[Recalled]:
-        """At most `k` lessons of this user or of everybody, the most relevant first."""
+        """At most `k` lessons of this user or of everybody, the most relevant first.
+
+        A store whose `recall` also has parameters `learned_before` and `run_id` is told when the run began and leaves
+        out what other runs learned since; from other stores those lessons are dropped afterwards.
+        """
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         """Saves lessons; one answer for each, in order."""
@@ -98,12 +103,30 @@ class VectorStoreLessons:
         user_id: str | None = None,
         agent_version: str = "",
         min_similarity: float | None = None,
+        learned_before: datetime | None = None,
+        run_id: str = "",
     ) -> list[Recalled]:
-        """At most `k` lessons of this user or of everybody, the most relevant first."""
-        active = {**_owned_by([user_id, EVERYBODY], agent_version), "retired": {"$exists": False}}
+        """At most `k` lessons of this user or of everybody, the most relevant first.
+
+        Without `min_similarity`, the noise floor of the embedder decides what has nothing to do with the task. With
+        `learned_before`, lessons that other runs than `run_id` learned later take no place.
+        """
+        active = {
+            **_owned_by([user_id, EVERYBODY], agent_version),
+            "retired": [0, None],
+            "archived": [0, None],
+            **_learned_before(learned_before, run_id),
+        }
         hits = await self.store.search(task, k=k, filter=active)
-        least = -inf if min_similarity is None else min_similarity
+        if not hits:
+            return []
+        least = await self._floor() if min_similarity is None else min_similarity
         return [Recalled(_to_lesson(hit), hit.score) for hit in hits if hit.score >= least]
+
+    async def _floor(self) -> float:
+        """The similarity below which a lesson has nothing to do with a task; -1 when the embedder is not known."""
+        embedder = getattr(self.store, "embedder", None)
+        return -1.0 if embedder is None else await noise_floor(embedder)
 
     async def save(self, lessons: Sequence[Lesson]) -> list[Saved]:
         """Saves lessons; one answer for each, in order."""
@@ -114,12 +137,25 @@ class VectorStoreLessons:
         return saved
 
     async def _save(self, lesson: Lesson) -> Saved:
-        # Retired lessons count as well: a lesson that did harm is not learned a second time.
+        """Archives what the lesson corrects, then counts it on a lesson that it repeats, or adds it.
+
+        A lesson that is learned again after it was retired or archived comes back, with its history.
+        """
         same_owner = _owned_by([_owner(lesson)], lesson.agent_version)
-        for hit in await self.store.search(search_text(lesson), k=NEIGHBOURS, filter=same_owner):
-            if repeats(lesson, _to_lesson(hit), hit.score):
-                await self._bump(hit.id, {"repeated": 1})
-                return Saved(hit.id, merged_into=hit.id)
+        hits = await self.store.search(search_text(lesson), k=NEIGHBOURS, filter=same_owner)
+        repeated = ""
+        for hit in hits:
+            known = _to_lesson(hit)
+            if not is_same_occasion(lesson, known, hit.score):
+                continue
+            if correction(lesson.content, known.content):
+                if not hit.chunk.metadata.get("archived"):
+                    await self._bump(hit.id, {"archived": 1})
+            elif not repeated and repeats(lesson, known, hit.score):
+                repeated = hit.id
+                await self._bump(hit.id, {"repeated": 1, **_revival(hit)})
+        if repeated:
+            return Saved(repeated, merged_into=repeated)
         (new_id,) = await self.store.add([_to_chunk(lesson)])
         return Saved(new_id)
 
@@ -130,7 +166,7 @@ class VectorStoreLessons:
         for lesson_id in ids:
             for chunk in await self.store.get_by_ids([lesson_id]):
                 lesson = _to_lesson(SearchResult(chunk, 0.0, lesson_id))
-                if "retired" not in chunk.metadata and is_retired(lesson):
+                if not chunk.metadata.get("retired") and is_retired(lesson, chunk.metadata.get("forgiven", 0)):
                     await self._bump(lesson_id, {"retired": 1})
 
     async def forget(self, user_id: str | None) -> None:
@@ -169,7 +205,7 @@ def repeats(lesson: Lesson, known: Lesson, similarity: float | None) -> bool:
     The cosine alone would merge all lessons of one task, since the task is most of the compared text; the words
     alone would merge lessons of different tasks with the same wording.
     """
-    if lesson.trigger != known.trigger and (similarity or 0.0) < SAME_OCCASION:
+    if not is_same_occasion(lesson, known, similarity) or correction(lesson.content, known.content):
         return False
     words, known_words = (set(_WORD.findall(text.lower())) for text in (lesson.content, known.content))
     if not words or not known_words:
@@ -177,9 +213,47 @@ def repeats(lesson: Lesson, known: Lesson, similarity: float | None) -> bool:
     return len(words & known_words) / len(words | known_words) >= SAME_WORDS
 
 
-def is_retired(lesson: Lesson) -> bool:
-    """Tried often enough, and hurt more often than it helped."""
-    return lesson.helped + lesson.hurt >= LEAST_TRIED and lesson.hurt > lesson.helped
+def is_same_occasion(lesson: Lesson, known: Lesson, similarity: float | None) -> bool:
+    return lesson.trigger == known.trigger or (similarity or 0.0) >= SAME_OCCASION
+
+
+def is_retired(lesson: Lesson, forgiven: int = 0) -> bool:
+    """Tried often enough, and hurt more often than it helped. `forgiven` failures were before it was learned again."""
+    hurt = lesson.hurt - forgiven
+    return lesson.helped + hurt >= LEAST_TRIED and hurt > lesson.helped
+
+
+def _revival(hit: SearchResult) -> dict[str, int]:
+    """The counts that bring a lesson back: it is no longer retired or archived, and its failures are forgiven."""
+    metadata = hit.chunk.metadata
+    counts = {key: -metadata[key] for key in ("retired", "archived") if metadata.get(key)}
+    if counts:
+        counts["forgiven"] = metadata.get("hurt", 0) - metadata.get("forgiven", 0)
+    return counts
+
+
+def _learned_before(moment: datetime | None, run_id: str) -> dict[str, Any]:
+    """A filter for lessons that this run may see: its own, and those of other runs that are older than the moment."""
+    if moment is None:
+        return {}
+    undated = {"created_at": None}
+    older = {"created_at": {"$lt": moment.astimezone(UTC).isoformat(timespec="microseconds")}}
+    return {"$or": [undated, older, {"run_id": [run_id, "", None]}]}
+
+
+async def noise_floor(embedder: Any) -> float:
+    """A similarity that unrelated texts of this embedder hardly reach; -1 if it cannot be measured.
+
+    Each embedder has its own range of cosines, so its own vectors of a few sentences decide.
+    """
+    from reflexio.agents.vectors.embedding import measured_noise
+
+    if embedder not in _FLOORS:
+        try:
+            _FLOORS[embedder] = await measured_noise(embedder)
+        except (LookupError, TypeError, ValueError):  # it knows only its own texts
+            _FLOORS[embedder] = -1.0
+    return _FLOORS[embedder]
 
 
 def save_lock(*owner: Hashable) -> asyncio.Lock:
@@ -214,7 +288,8 @@ def _to_chunk(lesson: Lesson) -> Chunk:
         "lesson": lesson.content,
         "user_id": _owner(lesson),
         "agent_version": lesson.agent_version,
-        "created_at": lesson.created_at.isoformat() if lesson.created_at else None,
+        # One form for all, so that texts are ordered as the moments are.
+        "created_at": lesson.created_at and lesson.created_at.astimezone(UTC).isoformat(timespec="microseconds"),
     }
     return Chunk(search_text(lesson), metadata)
 

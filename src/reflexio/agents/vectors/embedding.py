@@ -23,6 +23,21 @@ from reflexio.providers.embedding.resolve import LOCAL, resolve
 from reflexio.settings import Settings
 
 Vectors = NDArray[np.float32]
+LEAST_PARAPHRASES = 0.75
+PARAPHRASES = (
+    ("Extract all dates from the letter.", "List every day that the mail mentions."),
+    ("The customer wants the money back.", "A buyer asks for a refund."),
+    ("Sort the numbers in ascending order.", "Arrange these figures from small to large."),
+    ("Translate this poem into French.", "Give me the verses in the language of Paris."),
+    ("The soup needs more salt.", "Add some seasoning to the broth."),
+    ("Book a flight to Tokyo.", "Reserve a plane ticket to Japan."),
+    ("The server answers too slowly.", "Responses of the backend take too long."),
+    ("My bicycle has a flat tyre.", "The wheel of the bike has lost its air."),
+    ("Put a clean mug on the desk.", "Place a washed cup on the table."),
+    ("The meeting moves to Monday.", "We postpone the appointment to the start of the week."),
+    ("Children must be accompanied by an adult.", "Kids may only enter with a grown-up."),
+    ("She plays the violin in an orchestra.", "The musician performs on a string instrument."),
+)
 
 
 @runtime_checkable
@@ -156,6 +171,20 @@ def unit_query(vector: Sequence[float], dimensions: int) -> Vectors:
 def check_hits(k: int) -> None:
     if k < 1:
         raise InvalidRequest(f"k must be at least 1, not {k!r}.")
+
+
+async def measured_noise(embedder: AgentEmbedder) -> float:
+    """A cosine that one pair of unrelated sentences in twenty reaches: below it, texts have nothing in common.
+
+    -1, which every text reaches, for an embedder that hardly brings paraphrases nearer than that.
+    """
+    sentences = [sentence for pair in PARAPHRASES for sentence in pair]
+    source = f"The embedder {embedder.name!r} gave"
+    vectors = _unit_rows(await embedder.embed_batch(sentences), embedder.dimensions, ProviderError, source)
+    cosines = vectors[0::2] @ vectors[1::2].T
+    unrelated = cosines[~np.eye(len(cosines), dtype=bool)]
+    noise = float(unrelated.mean() + 1.64 * unrelated.std())
+    return noise if float((np.diagonal(cosines) > noise).mean()) >= LEAST_PARAPHRASES else -1.0
 
 
 def pool_size(k: int, diversity: float) -> int:

@@ -134,11 +134,11 @@ class InteractionCalls(Connection):
         return self._send(routes.DELETE_REQUESTS, request_ids=list(request_ids))
 
     def delete_all_interactions(self) -> BulkDeleteResponse:
-        """Deletes all turns and publishes of the organisation."""
+        """Deletes all turns and publishes of all users of the organisation; it cannot be undone."""
         return self._send(routes.DELETE_ALL_INTERACTIONS)
 
     def clear_user_data(self, user_id: str, *, withdraw_unsupported: bool = False) -> ClearUserDataResponse:
-        """Deletes everything that belongs to one user and returns how much of each kind that was.
+        """Deletes everything that belongs to one user, which cannot be undone, and returns how much of each kind.
 
         Agent playbooks stay, without the user's windows; pending ones only if `min_distinct_users` others support them.
         With `withdraw_unsupported` only those stay that enough other users support.

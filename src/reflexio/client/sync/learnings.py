@@ -88,7 +88,7 @@ class LearningCalls(Connection):
         return self._send(routes.DELETE_PROFILES, profile_ids=list(profile_ids))
 
     def delete_all_profiles(self) -> BulkDeleteResponse:
-        """Deletes all profiles of the organisation."""
+        """Deletes all profiles of all users of the organisation; it cannot be undone."""
         return self._send(routes.DELETE_ALL_PROFILES)
 
     def add_user_playbook(self, user_playbooks: Sequence[NewUserPlaybook | dict[str, Any]]) -> AddResponse:
@@ -114,7 +114,7 @@ class LearningCalls(Connection):
         return self._send(routes.DELETE_USER_PLAYBOOKS, user_playbook_ids=list(user_playbook_ids))
 
     def delete_all_user_playbooks(self) -> BulkDeleteResponse:
-        """Deletes all user playbooks of the organisation."""
+        """Deletes all user playbooks of all users of the organisation; it cannot be undone."""
         return self._send(routes.DELETE_ALL_USER_PLAYBOOKS)
 
     def add_agent_playbooks(self, agent_playbooks: Sequence[NewAgentPlaybook | dict[str, Any]]) -> AddResponse:
@@ -161,11 +161,11 @@ class LearningCalls(Connection):
         return self._send(routes.DELETE_AGENT_PLAYBOOKS, agent_playbook_ids=list(agent_playbook_ids))
 
     def delete_all_agent_playbooks(self) -> BulkDeleteResponse:
-        """Deletes all agent playbooks of the organisation."""
+        """Deletes all agent playbooks of the organisation; it cannot be undone."""
         return self._send(routes.DELETE_ALL_AGENT_PLAYBOOKS)
 
     def delete_all_playbooks(self) -> BulkDeleteResponse:
-        """Deletes all user playbooks and agent playbooks of the organisation."""
+        """Deletes all user playbooks and agent playbooks of the organisation; it cannot be undone."""
         return self._send(routes.DELETE_ALL_PLAYBOOKS)
 
     def get_provenance(self, kind: str, id: str | int) -> LearningProvenanceResponse:  # noqa: A002  its public name

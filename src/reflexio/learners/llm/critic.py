@@ -38,7 +38,7 @@ class LlmCritic:
         reply = await self._judge.ask(messages, Opinion)
         opinion = reply.answer
         points = {name: tuple(value) for name, value in opinion.model_dump().items() if isinstance(value, list)}
-        comparison = Comparison(opinion.verdict, opinion.score, opinion.likert, opinion.rationale, **points)
+        comparison = Comparison(opinion.better, opinion.score, opinion.likert, opinion.rationale, **points)
         return ComparisonReply(comparison, reply.spend)
 
     async def reword(self, request: RewordRequest) -> RewordReply:

@@ -20,6 +20,7 @@ from reflexio.learners.llm.schemas import (
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Quote, Turn
 from reflexio.models.learning import Kind
+from reflexio.models.wording import without_hidden
 
 Turns = Mapping[int, Turn]
 Entry = ExtractedProfile | ExtractedPlaybook | ExtractedForget
@@ -55,7 +56,7 @@ def extraction_instructions(config: Config, kinds: frozenset[Kind]) -> Extractio
     ]
     sections = [_section("Profile types", profile_types), _section("Playbook types", playbook_types)]
     parts = [*_describe_agent(config), *sections]
-    return ExtractionInstructions("\n\n".join(parts), names)
+    return ExtractionInstructions(without_hidden("\n\n".join(parts)), names)
 
 
 def _describe_agent(config: Config) -> Iterator[str]:

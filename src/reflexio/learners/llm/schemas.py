@@ -14,7 +14,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     StringConstraints,
     ValidationError,
     WithJsonSchema,
@@ -22,6 +21,8 @@ from pydantic import (
 )
 
 from reflexio.models.learning import ProfileTimeToLive, Scope
+from reflexio.models.optimisation import Place
+from reflexio.models.wording import without_hidden
 
 E = TypeVar("E", bound=BaseModel)
 
@@ -46,7 +47,7 @@ def _number(value: Any) -> int:
 
 
 def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    return without_hidden(value).strip() if isinstance(value, str) else ""
 
 
 def _object(value: Any) -> Any:
@@ -74,9 +75,20 @@ def _each(schema: type[E]) -> BeforeValidator:
     return BeforeValidator(lambda value: [read(entry) for entry in _list(value)])
 
 
-def _needed(*names: str) -> ConfigDict:
-    """Fields that the schema asks for. An answer without them is read all the same."""
-    return ConfigDict(json_schema_extra={"required": list(names)})
+def _strict(schema: dict[str, Any]) -> None:
+    """Every field is asked for and no other, as strict modes of providers require. Docstrings are not for models.
+
+    Reading is lenient all the same: an answer without some field is read.
+    """
+    schema.pop("description", None)
+    schema["required"] = list(schema["properties"])
+    schema["additionalProperties"] = False
+
+
+class AnswerPart(BaseModel):
+    """A part of an answer. The order of fields is the order in which a model thinks: reasons before results."""
+
+    model_config = ConfigDict(json_schema_extra=_strict)
 
 
 def _points(value: object) -> list[str]:
@@ -90,9 +102,7 @@ Points = Annotated[list[str], BeforeValidator(_points)]
 Action = Literal["add", "merge", "replace", "drop", "forget"]
 
 
-class ExtractedQuote(BaseModel):
-    model_config = _needed("turn", "text")
-
+class ExtractedQuote(AnswerPart):
     turn: Number = 0
     text: Text = ""
 
@@ -110,94 +120,114 @@ def _scope(value: Any) -> Scope | None:
     return Scope(name) if name in list(Scope) else None
 
 
-AnsweredScope = Annotated[Scope | None, BeforeValidator(_scope), WithJsonSchema({"enum": list(Scope)})]
+AnsweredScope = Annotated[
+    Scope | None, BeforeValidator(_scope), WithJsonSchema({"type": "string", "enum": list(Scope)})
+]
 """None when the model does not say, or says something else: then the words decide."""
 
 
-class ExtractedProfile(BaseModel):
-    model_config = _needed("type", "content", "scope", "evidence")
+def _metadata(value: Any) -> dict[str, Any]:
+    """Pairs of name and value, because no strict mode allows free objects; also an object, or one as text."""
+    if isinstance(value, list):
+        pairs = [pair for pair in value if isinstance(pair, dict)]
+        return {name: pair.get("value") for pair in pairs if (name := _text(pair.get("name")))}
+    return dict(_object(value))
 
+
+_SCALAR = [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]
+_VALUE = {"anyOf": [*_SCALAR, {"type": "array", "items": {"type": "string"}}]}
+_PAIR = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "value": _VALUE},
+    "required": ["name", "value"],
+    "additionalProperties": False,
+}
+Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata), WithJsonSchema({"type": "array", "items": _PAIR})]
+TimeToLive = Annotated[
+    ProfileTimeToLive,
+    BeforeValidator(lambda value: value if value in list(ProfileTimeToLive) else ProfileTimeToLive.INFINITY),
+    WithJsonSchema({"type": "string", "enum": list(ProfileTimeToLive)}),
+]
+
+
+class ExtractedProfile(AnswerPart):
+    evidence: Quotes = []
     type: Text = ""
     content: Text = ""
-    time_to_live: Annotated[
-        ProfileTimeToLive,
-        BeforeValidator(lambda value: value if value in list(ProfileTimeToLive) else ProfileTimeToLive.INFINITY),
-    ] = ProfileTimeToLive.INFINITY
+    time_to_live: TimeToLive = ProfileTimeToLive.INFINITY
     scope: AnsweredScope = None
+
+
+class ExtractedPlaybook(AnswerPart):
     evidence: Quotes = []
-
-
-class ExtractedPlaybook(BaseModel):
-    model_config = _needed("type", "trigger", "content", "rationale", "scope", "metadata", "evidence")
-
     type: Text = ""
+    rationale: Text = ""
     trigger: Text = ""
     content: Text = ""
-    rationale: Text = ""
     scope: AnsweredScope = None
-    metadata: Annotated[dict[str, Any], BeforeValidator(_object)] = {}
+    metadata: Metadata = {}
+
+
+class ExtractedForget(AnswerPart):
     evidence: Quotes = []
-
-
-class ExtractedForget(BaseModel):
-    model_config = _needed("kind", "content", "evidence")
-
     kind: Annotated[
         Literal["profile", "playbook"],
         BeforeValidator(lambda value: "playbook" if "playbook" in _text(value).lower() else "profile"),
     ] = "profile"
     content: Text = ""
-    evidence: Quotes = []
 
 
-class ExtractionAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class ExtractionAnswer(AnswerPart):
+    """All three lists are asked for. Without any of them it is no answer; a missing one is an empty one."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_strict)
 
     profiles: Annotated[list[ExtractedProfile], _each(ExtractedProfile)] = []
     playbooks: Annotated[list[ExtractedPlaybook], _each(ExtractedPlaybook)] = []
     forget: Annotated[list[ExtractedForget], _each(ExtractedForget)] = []
 
+    @model_validator(mode="after")
+    def _require_a_list(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("the lists profiles, playbooks and forget are missing")
+        return self
 
-class NoteDecision(BaseModel):
-    model_config = _needed("note", "action")
 
+class NoteDecision(AnswerPart):
     note: Number = 0
+    reason: Text = ""
     action: Annotated[Action, BeforeValidator(lambda value: _text(value).lower())] = "add"
     targets: Annotated[list[Number], BeforeValidator(_list)] = []
+    rationale: Text = ""
     trigger: Text = ""
     content: Text = ""
-    rationale: Text = ""
-    reason: Text = ""
 
 
-class ConsolidationAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class ConsolidationAnswer(AnswerPart):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_strict)
 
     decisions: Annotated[list[NoteDecision], _each(NoteDecision)]
 
 
-class SummaryRule(BaseModel):
-    model_config = _needed("trigger", "content", "rationale")
-
+class SummaryRule(AnswerPart):
+    rationale: Text = ""
     trigger: Text = ""
     content: Text = ""
-    rationale: Text = ""
 
 
-class SummaryAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class SummaryAnswer(AnswerPart):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_strict)
 
     rule: Annotated[SummaryRule | None, BeforeValidator(lambda value: value or None)]
 
 
-class Opinion(BaseModel):
-    """Read strictly: a judge whose mark contradicts its verdict has not been understood."""
+def _verdict(value: Any) -> str:
+    return re.sub(r"[\s-]+", "_", _text(value).lower())
 
-    model_config = ConfigDict(extra="forbid")
 
-    verdict: Literal["first", "second", "tie"]
-    score: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-    likert: Annotated[int, Field(ge=1, le=5)]
+class Opinion(AnswerPart):
+    """One verdict; score and likert follow from it, so that they cannot contradict it. Other marks are not read."""
+
     rationale: Text = ""
     better_in_first: Points = []
     better_in_second: Points = []
@@ -206,22 +236,28 @@ class Opinion(BaseModel):
     wrong_in_both: Points = []
     missing_instructions: Points = []
     recommended_mutations: Points = []
+    verdict: Annotated[Literal["first_clearly", "first", "tie", "second", "second_clearly"], BeforeValidator(_verdict)]
 
-    @model_validator(mode="after")
-    def _check_consistency(self) -> Self:
-        least, most = {"first": (0.0, 0.5), "second": (0.5, 1.0), "tie": (0.25, 0.75)}[self.verdict]
-        lowest, highest = {"first": (1, 3), "second": (3, 5), "tie": (2, 4)}[self.verdict]
-        if not (least <= self.score <= most and lowest <= self.likert <= highest):
-            raise ValueError(f"score and likert are not on the side of the verdict {self.verdict!r}")
-        return self
+    @property
+    def likert(self) -> int:
+        """1: the first is far better; 3: both serve alike; 5: the second is far better."""
+        return ("first_clearly", "first", "tie", "second", "second_clearly").index(self.verdict) + 1
+
+    @property
+    def score(self) -> float:
+        return (self.likert - 1) / 4
+
+    @property
+    def better(self) -> Place:
+        return "tie" if self.verdict == "tie" else "first" if self.likert < 3 else "second"
 
 
 def _storable(value: object) -> object:
-    return value.replace("\0", "").strip() if isinstance(value, str) else value
+    return without_hidden(value).strip() if isinstance(value, str) else value
 
 
-class RewordedPlaybook(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class RewordedPlaybook(AnswerPart):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_strict)
 
-    content: Annotated[str, BeforeValidator(_storable), StringConstraints(min_length=1, max_length=LONGEST_WORDING)]
     reason: Text = ""
+    content: Annotated[str, BeforeValidator(_storable), StringConstraints(min_length=1, max_length=LONGEST_WORDING)]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from reflexio.learners.llm.delimiters import LONGEST, Block, cut, delimit
 from reflexio.models.extraction import RecordedToolCall, Turn, Window
@@ -72,7 +73,7 @@ def compact_json(value: object) -> str:
 
 
 def _turn_blocks(number: int, turn: Turn, with_image: list[int], longest: int) -> Iterator[Block]:
-    title = f"turn {number}, {turn.role}" + ("" if turn.is_new else ", context")
+    title = f"turn {number}, {turn.role}{_date(turn.at)}" + ("" if turn.is_new else ", context")
     if number in with_image:
         title += f", picture {with_image.index(number) + 1} attached"
     elif turn.image:
@@ -86,6 +87,11 @@ def _turn_blocks(number: int, turn: Turn, with_image: list[int], longest: int) -
         yield Block(f"turn {number}, {len(turn.tools) - MOST_TOOLS} more tool calls left out")
     if turn.expert_content:
         yield Block(f"turn {number}, expert answer", cut(turn.expert_content, longest))
+
+
+def _date(at: int) -> str:
+    """With the day of the week, so that "next Friday" can be resolved."""
+    return f", {datetime.fromtimestamp(at, UTC):%a %Y-%m-%d %H:%M}" if at else ""
 
 
 def _tool_line(call: RecordedToolCall) -> str:

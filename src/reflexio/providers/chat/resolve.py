@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from reflexio.errors import InvalidRequest, ProviderRefused
 from reflexio.ports.chat import A, Chat, Messages, Reply
@@ -88,6 +88,17 @@ def address(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> Model
     if known.variable and not (credentials.api_key or is_private):
         raise ProviderRefused(f"{name!r} needs a key: set {known.variable}.", reason="auth")
     return ModelAddress(provider, model, known.protocol, base_url, credentials.api_key, timeout)
+
+
+def reasoning_effort(profile: Mapping[str, Any]) -> Literal["low"] | None:
+    """Low for models that reason unless they are told otherwise; the others are left without reasoning.
+
+    `profile` is what pydantic-ai knows about a model. What is asked here is found by reading, not by long thought.
+    """
+    reasons = profile.get("thinking_enabled_by_default") or profile.get("thinking_always_enabled")
+    return (
+        "low" if reasons or ("google_supports_thinking_level" in profile and profile.get("supports_thinking")) else None
+    )
 
 
 class PydanticChat:

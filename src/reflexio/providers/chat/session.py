@@ -20,7 +20,7 @@ from reflexio.errors import ProviderRefused, UnreadableAnswer
 from reflexio.models.extraction import Spend
 from reflexio.ports.chat import A, Messages, Reply, estimate
 from reflexio.providers.chat.failures import FAILURES, failure, is_about_images
-from reflexio.providers.chat.resolve import PROVIDERS, ModelAddress
+from reflexio.providers.chat.resolve import PROVIDERS, ModelAddress, reasoning_effort
 
 # An answer of 64,000 tokens has some 300,000 bytes.
 MAX_ANSWER_BYTES = 2 * 1024 * 1024
@@ -84,6 +84,11 @@ class ChatSession:
     async def aclose(self) -> None:
         await self._http.aclose()
 
+    def _question_settings(self) -> ModelSettings:
+        """Those of all calls; agents, which share the session, reason as much as they like."""
+        effort = reasoning_effort(self._model.profile)
+        return ModelSettings(**self._settings, thinking=effort) if effort else self._settings
+
     async def _complete(self, messages: Messages, schema: type[A], spent: Spend) -> _Completion:
         """Asks again without the images when the provider cannot fetch or read one: the text must still be learned."""
         spent += Spend(calls=1)
@@ -91,7 +96,7 @@ class ChatSession:
             request = ModelRequest([UserPromptPart(_content(messages))], instructions=sendable(messages.instructions))
             parameters = _answer_parameters(schema)
             response = await model_request(
-                self._model, [request], model_settings=self._settings, model_request_parameters=parameters
+                self._model, [request], model_settings=self._question_settings(), model_request_parameters=parameters
             )
         except FAILURES as error:
             if messages.images and is_about_images(error):

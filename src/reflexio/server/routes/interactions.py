@@ -142,13 +142,13 @@ async def delete_requests_by_ids(request: Request, body: DeleteRequestsByIdsRequ
 
 @router.delete("/delete_all_interactions")
 async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
-    """Deletes all turns and publishes of the organisation. The count is of turns."""
+    """Deletes all turns and publishes of all users of the organisation; it cannot be undone. The count is of turns."""
     return await erase.delete_all_interactions(get_store(request))
 
 
 @router.direct("POST", "/clear_user_data")
 async def clear_user_data(request: Request, body: ClearUserDataRequest) -> ClearUserDataResponse:
-    """Deletes everything that belongs to one user, in one transaction. An unknown user gives zeros.
+    """Deletes everything of one user, in one transaction; it cannot be undone. An unknown user gives zeros.
 
     Agent playbooks stay, without the user's windows. Pending ones that fewer than `min_distinct_users` users still
     support are archived; with `withdraw_unsupported`, also all that fewer than `min_cluster_size` support.

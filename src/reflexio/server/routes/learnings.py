@@ -217,25 +217,25 @@ async def delete_agent_playbooks_by_ids(request: Request, body: DeleteAgentPlayb
 
 @router.delete("/delete_all_profiles")
 async def delete_all_profiles(request: Request) -> BulkDeleteResponse:
-    """Deletes all profiles of the organisation."""
+    """Deletes all profiles of all users of the organisation; it cannot be undone."""
     return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.PROFILE))
 
 
 @router.delete("/delete_all_user_playbooks")
 async def delete_all_user_playbooks(request: Request) -> BulkDeleteResponse:
-    """Deletes all user playbooks of the organisation."""
+    """Deletes all user playbooks of all users of the organisation; it cannot be undone."""
     return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.USER_PLAYBOOK))
 
 
 @router.delete("/delete_all_agent_playbooks")
 async def delete_all_agent_playbooks(request: Request) -> BulkDeleteResponse:
-    """Deletes all agent playbooks of the organisation."""
+    """Deletes all agent playbooks of the organisation; it cannot be undone."""
     return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.AGENT_PLAYBOOK))
 
 
 @router.delete("/delete_all_playbooks")
 async def delete_all_playbooks(request: Request) -> BulkDeleteResponse:
-    """Deletes all user playbooks and agent playbooks of the organisation."""
+    """Deletes all user playbooks and agent playbooks of the organisation; it cannot be undone."""
     both = LearningFilter(Kind.USER_PLAYBOOK), LearningFilter(Kind.AGENT_PLAYBOOK)
     return await manual_edits.delete_many(get_store(request), *both)
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from reflexio.errors import UnreadableAnswer
 from reflexio.learners.llm.critic import LlmCritic
-from reflexio.learners.llm.schemas import LONGEST_WORDING, Opinion, RewordedPlaybook
+from reflexio.learners.llm.schemas import LONGEST_WORDING, RewordedPlaybook
 from reflexio.models.optimisation import ChatMessage, Feedback, Guidance, Judgement, Rollout, Scenario, Trial
 from reflexio.ports.learner import RewordRequest
 from reflexio.providers.scripted import ScriptedChat
@@ -15,7 +15,7 @@ from reflexio.providers.scripted import ScriptedChat
 SCRIPT = (ChatMessage("user", "Where is it?"), ChatMessage("user", "Well?"))
 SCENE = Scenario("s", "ann", 1, (1,), (ChatMessage("assistant", "Hello."),), SCRIPT, (1, 2), "Ask the neighbours.")
 FIRST, SECOND = Rollout(("I look.", "Here.")).played(SCENE), Rollout(("I wait.", "Soon.")).played(SCENE)
-GOOD: dict[str, Any] = {"verdict": "second", "score": 0.8, "likert": 4, "rationale": "It helps."}
+GOOD: dict[str, Any] = {"rationale": "It helps.", "verdict": "second"}
 
 
 def critic(*lines: Any) -> tuple[LlmCritic, ScriptedChat]:
@@ -30,7 +30,7 @@ async def test_a_judge_reads_the_situation_the_lesson_and_both_replays() -> None
     for part in ("A parcel is missing", "Ask the neighbours.", "Hello.", "first replay, line 2, assistant\nI look."):
         assert part in asked.case
     assert asked.case.index("I look.") < asked.case.index("I wait.")
-    assert (made.comparison.verdict, made.comparison.score, made.spend.calls) == ("second", 0.8, 1)
+    assert (made.comparison.verdict, made.comparison.score, made.spend.calls) == ("second", 0.75, 1)
     assert made.comparison.worse_in_first == ("It is late.",)
     assert made.comparison.missing_instructions == ("Ask first.",)
 
@@ -45,35 +45,30 @@ async def test_what_an_assistant_says_stays_behind_the_fence() -> None:
     assert [line for line in asked.case.splitlines() if line.startswith(mark)][-1] == f"{mark} end"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"verdict": "candidate"},
-        {"score": 1.5},
-        {"score": "high"},
-        {"score": float("nan")},
-        {"likert": 0},
-        {"likert": 6},
-        {"score": 0.2},
-        {"likert": 1},
-        {"verdict": "tie", "score": 0.9},
-        {"verdict": "first"},
-        {"winner": "second"},
-    ],
-)
-async def test_an_opinion_that_contradicts_itself_is_asked_for_again_and_then_an_error(wrong: dict[str, Any]) -> None:
-    judge, _ = critic({**GOOD, **wrong}, GOOD)
+@pytest.mark.parametrize("wrong", ["candidate", "", None, 2, "both", "first or second"])
+async def test_an_opinion_without_a_verdict_is_asked_for_again_and_then_an_error(wrong: Any) -> None:
+    bad = {**GOOD, "verdict": wrong}
+    judge, _ = critic(bad, GOOD)
     assert (await judge.compare(SCENE, "", FIRST, SECOND)).spend.calls == 2
-    judge, _ = critic({**GOOD, **wrong}, {**GOOD, **wrong})
+    judge, _ = critic(bad, bad)
     with pytest.raises(UnreadableAnswer):
         await judge.compare(SCENE, "", FIRST, SECOND)
 
 
 @pytest.mark.parametrize(
-    "fine", [{"verdict": "tie", "score": 0.5, "likert": 3}, {"verdict": "first", "score": 0, "likert": 1}]
+    ("verdict", "better", "score", "likert"),
+    [
+        ("first_clearly", "first", 0.0, 1),
+        ("first", "first", 0.25, 2),
+        ("tie", "tie", 0.5, 3),
+        ("Second", "second", 0.75, 4),
+        (" second clearly", "second", 1.0, 5),
+    ],
 )
-def test_plain_opinions_are_understood(fine: dict[str, Any]) -> None:
-    assert Opinion.model_validate({**GOOD, **fine}).verdict == fine["verdict"]
+async def test_the_marks_follow_from_the_verdict(verdict: str, better: str, score: float, likert: int) -> None:
+    judge, _ = critic({**GOOD, "verdict": verdict, "score": 0.1, "likert": 3})
+    comparison = (await judge.compare(SCENE, "", FIRST, SECOND)).comparison
+    assert (comparison.verdict, comparison.score, comparison.likert) == (better, score, likert)
 
 
 def trial(content: str, answer: str, **more: Any) -> Trial:

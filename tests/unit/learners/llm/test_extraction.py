@@ -72,7 +72,19 @@ async def test_one_call_finds_profiles_playbooks_and_requests_to_forget() -> Non
 
 
 async def test_nothing_found_is_an_answer() -> None:
-    assert (await extract({})).candidates == ()
+    assert (await extract({"profiles": [], "playbooks": [], "forget": []})).candidates == ()
+    assert (await extract({"profiles": []})).candidates == ()
+
+
+async def test_an_answer_without_any_of_the_lists_is_asked_for_again() -> None:
+    assert (await extract({}, {"profiles": [], "playbooks": [], "forget": []})).spend.calls == 2
+
+
+async def test_metadata_are_pairs_or_an_object() -> None:
+    pairs = [{"name": "score", "value": 4}, {"name": "issues", "value": ["slow"]}, {"value": 1}, "odd"]
+    for metadata in (pairs, {"score": 4, "issues": ["slow"]}, '{"score": 4, "issues": ["slow"]}'):
+        [candidate] = await found(playbooks=[{"type": "playbook", "content": "x", "metadata": metadata}])
+        assert candidate.metadata == {"score": 4, "issues": ["slow"]}
 
 
 @pytest.mark.parametrize(

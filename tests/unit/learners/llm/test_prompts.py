@@ -7,13 +7,14 @@ from math import ceil
 from pathlib import Path
 
 import pytest
+from scripts.prompt_sizes import CACHED_FROM, sizes
 
 from reflexio.learners.llm import learner as prompts
 from reflexio.learners.llm.delimiters import Block, cut, delimit
 from reflexio.learners.llm.learner import LlmLearner
 from reflexio.learners.llm.transcript import image_url
 from reflexio.models.config import Config
-from reflexio.models.extraction import RecordedToolCall, Turn, Window
+from reflexio.models.extraction import RecordedToolCall, Turn, Window, role_of
 from reflexio.models.learning import Kind
 from reflexio.ports.chat import Messages
 from reflexio.providers.chat.resolve import ProviderCredentials, resolve
@@ -37,7 +38,7 @@ ORDER = window(
 
 
 async def asked(talk: Window, config: Config | None = None, kinds: frozenset[Kind] = BOTH) -> Messages:
-    chat = ScriptedChat([{}])
+    chat = ScriptedChat([{"profiles": [], "playbooks": [], "forget": []}])
     await LlmLearner(chat).extract(talk, config or Config(), kinds)
     return chat.asked[0]
 
@@ -201,7 +202,7 @@ async def test_pictures_are_handed_over_and_named_in_the_text() -> None:
     ]
 
 
-async def test_ten_turns_and_three_types_cost_far_less_than_four_thousand_tokens() -> None:
+async def test_ten_turns_and_three_types_cost_less_than_four_thousand_tokens() -> None:
     with scripted_model() as model:
         chat = resolve("openai:loopback", keys={"openai": ProviderCredentials("key", model.url)})
         await LlmLearner(chat).extract(ORDER, three_types(), BOTH)
@@ -209,7 +210,34 @@ async def test_ten_turns_and_three_types_cost_far_less_than_four_thousand_tokens
     [request] = model.requests
     sent = request.instructions + request.case + json.dumps(request.body["tools"], ensure_ascii=False)
     assert request.prompt_tokens == ceil(len(sent) / 4)
-    assert request.prompt_tokens <= 2_500
+    assert request.prompt_tokens <= 3_000
+
+
+async def test_every_turn_carries_its_day() -> None:
+    talk = window(Turn(1, "user", "Tomorrow I fly.", at=1_772_373_900), Turn(2, "agent", "Noted."))
+    assert titles((await asked(talk)).case) == ["turn 1, user, Sun 2026-03-01 14:05", "turn 2, agent", "end"]
+
+
+async def test_every_role_is_shown_as_what_it_is() -> None:
+    written = ("User", "Assistant", "tool", "function", "system", "developer", "Ann")
+    talk = window(*(Turn(n, role_of(role), "Hello there") for n, role in enumerate(written)))
+    roles = [title.rpartition(" ")[2] for title in titles((await asked(talk)).case)[:-1]]
+    assert roles == ["user", "agent", "tool", "tool", "system", "developer", "user"]
+
+
+async def test_hidden_characters_do_not_reach_a_prompt() -> None:
+    hidden = "\u202e\u200b\U000e0041\x1b\x00"
+    config = Config(agent_context_prompt=f"Sells{hidden} desks.")
+    messages = await asked(window(f"Hello{hidden} there", Turn(2, "agent", "", expert_content=f"a{hidden}b")), config)
+    assert "Hello there" in messages.case
+    assert not set(hidden) & set(messages.case + messages.instructions)
+
+
+async def test_the_stable_part_of_a_prompt_is_cached_or_short() -> None:
+    measured = await sizes()
+    assert set(measured) == {*prompts.LEARNING_PROMPTS, *prompts.OTHER_PROMPTS}
+    assert measured["extract"][0] >= CACHED_FROM * 1.5, "also with a tokenizer that needs fewer tokens"
+    assert all(stable < CACHED_FROM for name, (stable, _) in measured.items() if name != "extract")
 
 
 @pytest.mark.parametrize("name", prompts.LEARNING_PROMPTS)
