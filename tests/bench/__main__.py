@@ -36,8 +36,6 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "learning": learning.learning,
     "aggregation": aggregation.aggregation,
     "local-learner": local_learner.local_learner,
-    "languages": languages.languages,
-    "newcomer": newcomer.newcomer,
     "newcomer": newcomer.newcomer,
     "languages": languages.languages,
     "clustering": clustering.clustering,
