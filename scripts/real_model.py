@@ -105,7 +105,7 @@ async def _learn(url: str, window: Window) -> list[str]:
     tokens = tuple(sum(usage.get(name, 0) for usage in counted) for name in ("prompt_tokens", "completion_tokens"))
     seconds = time.monotonic() - began
     print(f"{window.turns[0].content!r}: {outcome}; kept {[learning.content for learning in kept]}, dropped {dropped}")
-    print(f"  {len(counted)} calls, {spend.input_tokens} tokens in, {seconds:.0f} s")
+    print(f"  {len(counted)} calls, {spend.input_tokens} tokens in, {seconds:.0f} s", flush=True)
     problems = []
     if (spend.input_tokens, spend.output_tokens) != tokens:
         problems.append(f"counted {spend}, the server {tokens}")

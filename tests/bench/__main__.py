@@ -20,6 +20,7 @@ from tests.bench import (
     optimisation,
     read_your_write,
     retrieval_quality,
+    sayings,
     searching,
 )
 from tests.bench.report import Figure, Report
@@ -36,6 +37,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "learning": learning.learning,
     "aggregation": aggregation.aggregation,
     "local-learner": local_learner.local_learner,
+    "sayings": sayings.sayings,
     "newcomer": newcomer.newcomer,
     "languages": languages.languages,
     "clustering": clustering.clustering,

@@ -18,7 +18,14 @@ from reflexio.jobs.retry import Pause, with_retries
 from reflexio.learning.consolidate import MOST_NEIGHBOURS, NEAR, Origin, new_learning
 from reflexio.learning.service import begin_generation
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.window import PlannedWindow, build_window, consecutive_windows, rerun_types
+from reflexio.learning.window import (
+    PlannedWindow,
+    WindowTurns,
+    build_window,
+    consecutive_windows,
+    read_turns,
+    rerun_types,
+)
 from reflexio.learning.worker import (
     CANDIDATES,
     DECISIONS,
@@ -30,7 +37,6 @@ from reflexio.learning.worker import (
 )
 from reflexio.models.config import Config
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
-from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.operation import RerunPlaybookGenerationRequest, RerunProfileGenerationRequest
 from reflexio.organisations.configuration import stored_config
@@ -136,12 +142,12 @@ class UserRerun:
         before = windows[max(0, number - room) : number]
         context = [turn for window in before for turn in window.turns][-room:] if room else []
 
-        def read(tx: Tx) -> tuple[list[Interaction], list[Interaction]]:
+        def read(tx: Tx) -> WindowTurns:
             turns = tx.interactions.many([*context, *here.turns])
             earlier = [turns[turn_id] for turn_id in context if turn_id in turns]
-            return earlier, [turns[turn_id] for turn_id in here.turns if turn_id in turns]
+            return read_turns(tx, earlier, [turns[turn_id] for turn_id in here.turns if turn_id in turns])
 
-        window = build_window(self.user_id, here.agent_version, *await self.store.read(read))
+        window = build_window(self.user_id, here.agent_version, await self.store.read(read))
         types = rerun_types(self.config, here.source, self.kind)
         return await extract(window, types, self.store, self.setup, OPERATION)
 

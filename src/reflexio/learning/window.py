@@ -3,7 +3,7 @@
 A window holds new turns of one agent version and source, oldest first, filled up with earlier turns for context.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from reflexio.models.config import Config
 from reflexio.models.extraction import RecordedToolCall, Turn, Window, role_of
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind
-from reflexio.ports.storage import Backlog, Unlearned, Waiting
+from reflexio.ports.storage import Backlog, Tx, Unlearned, Waiting
 
 TYPES = {Kind.PROFILE: "profile_extractor_configs", Kind.USER_PLAYBOOK: "playbook_configs"}
 """The settings that hold the types of each kind of learning."""
@@ -110,7 +110,7 @@ def kinds(config: Config) -> frozenset[Kind]:
     return frozenset(kind for kind, name in TYPES.items() if getattr(config, name))
 
 
-def turn_of(interaction: Interaction, *, is_new: bool) -> Turn:
+def turn_of(interaction: Interaction, *, is_new: bool, session: str = "") -> Turn:
     """A stored turn as learners read it."""
     return Turn(
         id=interaction.interaction_id,
@@ -121,12 +121,29 @@ def turn_of(interaction: Interaction, *, is_new: bool) -> Turn:
         action=interaction.user_action_description if interaction.user_action != "none" else "",
         image=interaction.interacted_image_url,
         is_new=is_new,
+        session=session,
         at=interaction.created_at,
     )
 
 
-def build_window(
-    user_id: str, agent_version: str, earlier: Sequence[Interaction], new: Sequence[Interaction]
-) -> Window:
-    context = [turn_of(turn, is_new=False) for turn in earlier]
-    return Window(user_id, agent_version, (*context, *(turn_of(turn, is_new=True) for turn in new)))
+@dataclass(frozen=True)
+class WindowTurns:
+    """The turns of a window as they are stored, and the session of each request."""
+
+    earlier: Sequence[Interaction]
+    new: Sequence[Interaction]
+    sessions: Mapping[str, str]
+
+
+def read_turns(tx: Tx, earlier: Sequence[Interaction], new: Sequence[Interaction]) -> WindowTurns:
+    requests = {turn.request_id for turn in (*earlier, *new)}
+    sessions = {request_id: request.session_id for request_id in requests if (request := tx.requests.get(request_id))}
+    return WindowTurns(earlier, new, sessions)
+
+
+def build_window(user_id: str, agent_version: str, turns: WindowTurns) -> Window:
+    def read(interaction: Interaction, *, is_new: bool) -> Turn:
+        return turn_of(interaction, is_new=is_new, session=turns.sessions.get(interaction.request_id, ""))
+
+    context = [read(turn, is_new=False) for turn in turns.earlier]
+    return Window(user_id, agent_version, (*context, *(read(turn, is_new=True) for turn in turns.new)))

@@ -17,10 +17,17 @@ from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbou
 from reflexio.learning.evidence import grounded
 from reflexio.learning.limits import limited_decision, within_limits
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.window import automatic_types, build_window, join_types, kinds, manual_types
+from reflexio.learning.window import (
+    WindowTurns,
+    automatic_types,
+    build_window,
+    join_types,
+    kinds,
+    manual_types,
+    read_turns,
+)
 from reflexio.models.config import Config
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbourhood, Spend, Window
-from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Status
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
@@ -130,16 +137,17 @@ async def learn_window(
 
 
 async def _extract(task: WindowTask, store: Store, config: Config, setup: LearnerSetup) -> Json:
-    def read(tx: Tx) -> tuple[list[Interaction], list[Interaction], bool]:
+    def read(tx: Tx) -> tuple[WindowTurns, bool]:
         unlearned = tx.interactions.unlearned_among(task.turns)
         # After a crash, the windows of before and after it may share turns: the first window takes them.
         new = tx.interactions.many(task.turns if task.by_hand else sorted(unlearned))
         room = max(0, config.window_size - len(task.turns))
         earlier = tx.interactions.before(task.user_id, min(task.turns), room) if room else []
-        return earlier, [new[turn_id] for turn_id in task.turns if turn_id in new], bool(unlearned)
+        turns = read_turns(tx, earlier, [new[turn_id] for turn_id in task.turns if turn_id in new])
+        return turns, bool(unlearned)
 
-    earlier, new, has_unlearned = await store.read(read)
-    window = build_window(task.user_id, task.agent_version, earlier, new)
+    turns, has_unlearned = await store.read(read)
+    window = build_window(task.user_id, task.agent_version, turns)
     return await extract(window, _types_for(task, config, has_unlearned=has_unlearned), store, setup)
 
 
@@ -198,7 +206,9 @@ async def consolidate(
 
 
 def _decide_alone(neighbourhood: Neighbourhood) -> Decision:
-    return Decision("drop", reason="there is nothing to forget") if neighbourhood.candidate.forget else ADD
+    """Nothing is stored near it: there is nothing to forget, and nothing to take back."""
+    candidate = neighbourhood.candidate
+    return Decision("drop", reason="nothing is stored about it") if candidate.forget or candidate.only_replaces else ADD
 
 
 async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Json) -> Json:

@@ -11,7 +11,7 @@ from reflexio.learners.local.languages.cues import LanguageCues, cues_of
 from reflexio.learners.local.languages.facts import facts
 from reflexio.learners.local.languages.orders import Order, orders, rejects_answer
 from reflexio.learners.local.languages.speech import Spoken, spoken_sentences, without_case
-from reflexio.learners.local.sentences import MASK, own_sentences, quotes
+from reflexio.learners.local.sentences import MASK, quotes, typed_sentences
 from reflexio.models.extraction import ExtractedLearning, Quote, Turn
 from reflexio.models.learning import Kind, Scope
 
@@ -36,7 +36,7 @@ def language_of_turn(turns: Sequence[Turn], place: int) -> str:
 def _own_words(content: str) -> str:
     """As much of the user's own words as is needed to tell their language."""
     words, room = [], MOST_READ
-    for sentence in own_sentences(Turn(0, "user", content)):
+    for sentence in typed_sentences(Turn(0, "user", content)):
         words.append(sentence.own.replace(MASK, " "))
         room -= len(sentence.own)
         if room < 0:
