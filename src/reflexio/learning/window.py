@@ -10,6 +10,7 @@ from typing import Any
 from reflexio.jobs.retry import LONGEST_BACKOFF
 from reflexio.models.config import Config
 from reflexio.models.extraction import RecordedToolCall, Turn, Window, role_of
+from reflexio.models.identity import is_generated_session
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind
 from reflexio.ports.storage import Backlog, Tx, Unlearned, Waiting
@@ -17,6 +18,8 @@ from reflexio.ports.work import Json
 
 TYPES = {Kind.PROFILE: "profile_extractor_configs", Kind.USER_PLAYBOOK: "playbook_configs"}
 """The settings that hold the types of each kind of learning."""
+SAME_TALK_SECONDS = 1800
+"""Publishes without a session that follow each other within this time are one talk."""
 SHORTEST_TURN = 400
 """Characters of a turn that no model is too small for."""
 
@@ -173,8 +176,23 @@ class WindowTurns:
 
 def read_turns(tx: Tx, earlier: Sequence[Interaction], new: Sequence[Interaction]) -> WindowTurns:
     requests = {turn.request_id for turn in (*earlier, *new)}
-    sessions = {request_id: request.session_id for request_id in requests if (request := tx.requests.get(request_id))}
-    return WindowTurns(earlier, new, sessions)
+    named = {request_id: request.session_id for request_id in requests if (request := tx.requests.get(request_id))}
+    return WindowTurns(earlier, new, joined_sessions((*earlier, *new), named))
+
+
+def joined_sessions(turns: Sequence[Interaction], sessions: Mapping[str, str]) -> dict[str, str]:
+    """The session of each request, where publishes without a session that follow each other soon are one talk."""
+    joined: dict[str, str] = {}
+    last: Interaction | None = None
+    for turn in turns:
+        session = sessions.get(turn.request_id, "")
+        if turn.request_id not in joined:
+            before = joined[last.request_id] if last else ""
+            follows = last is not None and turn.created_at - last.created_at <= SAME_TALK_SECONDS
+            is_unnamed = is_generated_session(session) and is_generated_session(before)
+            joined[turn.request_id] = before if follows and is_unnamed else session
+        last = turn
+    return joined
 
 
 def build_window(user_id: str, agent_version: str, turns: WindowTurns) -> Window:
