@@ -125,3 +125,15 @@ def test_no_text_takes_long(word: str) -> None:
     replacement(text, f"x {text}", 0.9)
     instruction_replacement(text, f"x {text}", 0.9)
     assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("The user has a dog called Rex.", "The user has a dog called Rex."),
+        ("The user has a dog called Rex.", "The user has a dog called Max."),
+        ("The user has two children.", "The user has two children in school."),
+    ],
+)
+def test_the_same_number_replaces_nothing(newer: str, older: str) -> None:
+    assert replacement(newer, older, 1.0) == ""
