@@ -45,7 +45,7 @@ class Settings:
     cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
     learner when empty. concurrency: windows learned at the same time. scripts: the folder of assistant scripts;
-    without it, any script may run on a server that only this machine reaches.
+    without it, any script may run on a server that only this machine reaches. max_connections: open at the same time.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -65,6 +65,7 @@ class Settings:
     anthropic_api_key: str = field(default="", metadata={"variable": "ANTHROPIC_API_KEY"}, repr=False)
     google_api_key: str = field(default="", metadata={"variable": "GOOGLE_API_KEY"}, repr=False)
     scripts: Path | None = None
+    max_connections: int = 1000
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -96,7 +97,7 @@ def _parse(name: str, text: str) -> object:
             return Path(text).expanduser()
         case "port":
             return _parse_number(name, text, maximum=LAST_PORT)
-        case "max_body_bytes" | "concurrency":
+        case "max_body_bytes" | "concurrency" | "max_connections":
             return _parse_number(name, text)
         case "log_level":
             if text.lower() not in LOG_LEVELS:

@@ -54,6 +54,14 @@ def test_callers_on_this_machine_are_served_without_a_key(open_server: Running, 
     assert httpx.get(open_server.url + WHOAMI, headers=headers).json()["org_id"] == "default"
 
 
+def test_a_head_of_megabytes_is_refused_before_anybody_knows_who_speaks(open_server: Running) -> None:
+    address = httpx.URL(open_server.url)
+    with socket.create_connection((address.host, address.port or 80), timeout=20) as line:
+        line.sendall(b"GET /api/whoami HTTP/1.1\r\nX: " + b"a" * 200_000)
+        assert line.recv(65_536).startswith(b"HTTP/1.1 431")
+    assert httpx.get(open_server.url + WHOAMI).status_code == 200
+
+
 def test_a_key_nobody_asked_for_is_no_obstacle(open_server: Running) -> None:
     with ReflexioClient("any key", open_server.url) as client:
         assert client.whoami().org_id == "default"
