@@ -32,6 +32,9 @@ def test_the_version_is_true(open_server: Running) -> None:
         {"X-Forwarded-For": "127.0.0.1"},
         {"Forwarded": "for=127.0.0.1"},
         {"X-Real-IP": "127.0.0.1"},
+        {"Via": "1.1 Caddy"},
+        {"X-Forwarded-Host": "127.0.0.1"},
+        {"CF-Ray": "8f0c2ee0dd2b9a3c-FRA"},
         {"Host": "reflexio.example.org"},
         {"Host": "127.0.0.1.example.org"},
         {"Host": "[broken"},
@@ -43,8 +46,13 @@ def test_the_version_is_true(open_server: Running) -> None:
 )
 def test_without_keys_only_callers_on_this_machine_are_served(open_server: Running, headers: dict[str, str]) -> None:
     answer = httpx.get(open_server.url + WHOAMI, headers=headers)
-    problem(answer, 401)
-    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "reflexio keys create" in problem(answer, 403)
+
+
+def test_with_require_key_nobody_is_served_before_there_is_one(start_server: StartServer) -> None:
+    server = start_server(REFLEXIO_REQUIRE_KEY="1")
+    problem(httpx.get(server.url + WHOAMI), 401)
+    assert httpx.get(server.url + "/health").status_code == 200
 
 
 @pytest.mark.parametrize(

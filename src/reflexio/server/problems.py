@@ -19,6 +19,7 @@ MEDIA_TYPE = "application/problem+json"
 STATUS: dict[type[errors.ReflexioError], int] = {
     errors.TooLarge: 413,
     errors.InvalidRequest: 422,
+    errors.KeyNeeded: 403,
     errors.NotAuthorised: 401,
     errors.NotFound: 404,
     errors.Conflict: 409,
@@ -31,6 +32,7 @@ STATUS: dict[type[errors.ReflexioError], int] = {
 TITLES = {
     400: "Bad request",
     401: "Authentication required",
+    403: "A key is needed",
     404: "Not found",
     405: "Method not allowed",
     408: "Too slow",

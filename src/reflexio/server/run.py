@@ -48,10 +48,14 @@ class _UvicornServer(uvicorn.Server):
 
 
 async def _warn_without_key(parts: Reflexio) -> None:
-    if is_loopback(parts.settings.host) or parts.settings.api_key:
+    settings = parts.settings
+    is_home = is_loopback(settings.host) and not settings.require_key
+    if is_home or settings.api_key:
         return
-    if not await parts.database.read_keys(lambda keys: keys.list()):
-        log.warning("there is no API key, so only this machine is served; create one with `reflexio keys create`")
+    if await parts.database.read_keys(lambda keys: keys.list()):
+        return
+    served = "nobody is" if settings.require_key else "only this machine is"
+    log.warning("there is no API key, so %s served; create one with `reflexio keys create`", served)
 
 
 def _reserve_files(connections: int) -> int:
