@@ -1,6 +1,7 @@
 """The learning settings of an organisation: read, change, validate. Settings that a change does not name stay."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,6 +14,10 @@ from reflexio.ports.storage import Store, Tx
 
 SENT_TO = {"api_key": "api_base", "webhook_auth_header": "webhook_url"}
 """Each secret and the setting that says to which address it is sent."""
+
+
+CheckChange = Callable[[Config, Config], Awaitable[None]]
+"""Gets the configuration before and after a change."""
 
 
 def stored_config(tx: Tx) -> Config:
@@ -32,8 +37,14 @@ async def get(store: Store) -> dict[str, Any]:
     return {**legacy.singulars(shown), **shown}
 
 
-async def change(store: Store, clock: Clock, raw: dict[str, Any]) -> SetConfigResponse:
+async def change(
+    store: Store, clock: Clock, raw: dict[str, Any], check: CheckChange | None = None
+) -> SetConfigResponse:
+    """Stores the settings that `raw` names. `check` may refuse the change, with InvalidRequest."""
     now = clock.now()
+    if check:
+        before = await store.read(stored_config)
+        await check(before, apply_changes(before, raw)[0])
 
     def apply(tx: Tx) -> SetConfigResponse:
         before = stored_config(tx)

@@ -31,6 +31,11 @@ async def create(database: Database, clock: Clock, org_id: str, label: str = "")
     return NewKey(key, token)
 
 
+async def any_exists(database: Database) -> bool:
+    """Whether there is a valid key of any organisation."""
+    return bool(await database.read_keys(lambda keys: keys.list()))
+
+
 async def revoke(database: Database, clock: Clock, key_id: int) -> None:
     now = clock.now()
     if not await database.write_keys(lambda keys: keys.revoke(key_id, now)):

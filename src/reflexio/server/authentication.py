@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 
 from reflexio.errors import NotAuthorised
 from reflexio.models.loopback import is_loopback
-from reflexio.organisations.keys import DEFAULT_ORG, digest
+from reflexio.organisations.keys import DEFAULT_ORG, any_exists, digest
 from reflexio.ports.storage import Database, Keys
 
 CACHE_SECONDS = 2.0
@@ -91,6 +91,6 @@ class Authenticator:
         cached_at, exist = self._any_key
         now = self._monotonic()
         if now - cached_at >= CACHE_SECONDS:
-            exist = bool(await self._database.read_keys(lambda keys: keys.list()))
+            exist = await any_exists(self._database)
             self._any_key = (now, exist)
         return exist

@@ -26,13 +26,19 @@ async def get_config(request: Request) -> dict[str, Any]:
 @router.post("/set_config", response_model_exclude_none=True)
 async def set_config(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
     """Stores any part of the configuration. Absent fields keep their values; `null` or `[]` clears a field."""
-    return await configuration.change(get_store(request), get_reflexio(request).clock, changes)
+    return await _change(request, changes)
+
+
+async def _change(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
+    reflexio = get_reflexio(request)
+    check = reflexio.optimisation.check_assistant
+    return await configuration.change(get_store(request), reflexio.clock, changes, check)
 
 
 @router.post("/update_config", response_model_exclude_none=True)
 async def update_config(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
     """The same as `set_config`."""
-    return await configuration.change(get_store(request), get_reflexio(request).clock, changes)
+    return await _change(request, changes)
 
 
 @router.get("/whoami")
