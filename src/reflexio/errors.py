@@ -4,6 +4,7 @@ ReflexioError
 ├─ InvalidRequest          the caller: correct the request
 │  └─ TooLarge             the caller: send less
 ├─ NotAuthorised           the caller: send a valid key
+│  └─ NotPermitted         the caller: send a key with the scope
 ├─ NotFound                the caller: name something that exists
 ├─ Conflict                the caller: read the state again
 ├─ RateLimited             the caller: wait `retry_after` seconds
@@ -63,6 +64,10 @@ class TooLarge(InvalidRequest):
 
 class NotAuthorised(ReflexioError):
     """Authentication required: send `Authorization: Bearer <key>`; `reflexio keys create` creates a key."""
+
+
+class NotPermitted(NotAuthorised):
+    """This key lacks the scope {scope!r}; `reflexio keys create --scopes {scope}` creates one that has it."""
 
 
 class NotFound(ReflexioError):

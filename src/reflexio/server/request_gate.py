@@ -114,8 +114,9 @@ class RequestGate:
         if path not in POLLED_PATHS:
             self._on_traffic()
         peer = scope["client"][0] if scope.get("client") else ""
-        scope["org_id"] = await self._authenticator.authenticate(peer, headers)
-        self._limiter.admit(f"{scope['org_id']} {peer}", route_name(path))
+        caller = await self._authenticator.authenticate(peer, headers)
+        scope["caller"] = caller
+        self._limiter.admit(f"{caller.org_id} {peer}", route_name(path))
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._max_body_bytes:
             raise TooLarge
