@@ -16,10 +16,6 @@ SENT_TO = {"api_key": "api_base", "webhook_auth_header": "webhook_url"}
 """Each secret and the setting that says to which address it is sent."""
 
 
-CheckChange = Callable[[Config, Config], Awaitable[None]]
-"""Gets the configuration before and after a change."""
-
-
 def stored_config(tx: Tx) -> Config:
     """The configuration in force."""
     return Config.stored(tx.configs.get())
@@ -37,20 +33,35 @@ async def get(store: Store) -> dict[str, Any]:
     return {**legacy.singulars(shown), **shown}
 
 
+Check = Callable[[Config, Config], None]
+"""Raises InvalidRequest when one configuration must not become the other."""
+CheckAssistant = Callable[[Config, Config], Awaitable[None]]
+"""The same, for what takes a look at the database: whether the assistant may be called."""
+
+
+def accept(before: Config, after: Config) -> None:
+    """The check that refuses nothing."""
+
+
 async def change(
-    store: Store, clock: Clock, raw: dict[str, Any], check: CheckChange | None = None
+    store: Store,
+    clock: Clock,
+    raw: dict[str, Any],
+    check: Check = accept,
+    check_assistant: CheckAssistant | None = None,
 ) -> SetConfigResponse:
-    """Stores the settings that `raw` names. `check` may refuse the change, with InvalidRequest."""
+    """Stores a change. The checks may refuse what this module cannot know, such as a model without a key."""
     now = clock.now()
-    if check:
+    if check_assistant:
         before = await store.read(stored_config)
-        await check(before, apply_changes(before, raw)[0])
+        await check_assistant(before, apply_changes(before, raw)[0])
 
     def apply(tx: Tx) -> SetConfigResponse:
         before = stored_config(tx)
         after, notes = apply_changes(before, raw)
         if after == before and tx.configs.get():
             return SetConfigResponse(msg="; ".join(["Configuration unchanged", *notes]))
+        check(before, after)
         tx.configs.put(json.dumps(with_secrets(after)), now)
         # The change may fix what made learning wait.
         tx.users.wake()

@@ -326,6 +326,7 @@ spend = Table(
     metadata,
     *key("org_id", "day", "operation", "model"),
     *numbers("calls", "input_tokens", "output_tokens"),
+    small_number("estimated_calls"),
 )
 
 # Optimisation jobs. `document` holds all fields that are only shown.

@@ -28,6 +28,7 @@ def test_every_route_is_open_or_needs_a_scope() -> None:
         "/health/ready",
         "/healthz",
         "/meta/version",
+        "/metrics",
     }
     assert set(scopes.values()) == {None, *KeyScope}
 

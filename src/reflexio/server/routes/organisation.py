@@ -28,19 +28,15 @@ async def get_config(request: Request) -> dict[str, Any]:
 @router.post("/set_config", response_model_exclude_none=True, openapi_extra=needs(KeyScope.ADMIN))
 async def set_config(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
     """Stores any part of the configuration. Absent fields keep their values; `null` or `[]` clears a field."""
-    return await _change(request, changes)
-
-
-async def _change(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
     reflexio = get_reflexio(request)
-    check = reflexio.optimisation.check_assistant
-    return await configuration.change(get_store(request), reflexio.clock, changes, check)
+    checks = (reflexio.check_config, reflexio.optimisation.check_assistant)
+    return await configuration.change(get_store(request), reflexio.clock, changes, *checks)
 
 
 @router.post("/update_config", response_model_exclude_none=True, openapi_extra=needs(KeyScope.ADMIN))
 async def update_config(request: Request, changes: dict[str, Any]) -> SetConfigResponse:
     """The same as `set_config`."""
-    return await _change(request, changes)
+    return await set_config(request, changes)
 
 
 @router.get("/whoami", openapi_extra=needs(KeyScope.READ))

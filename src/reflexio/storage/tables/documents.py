@@ -19,7 +19,7 @@ ADD_RECEIPT = CompiledStatement(
 KEY_COLUMNS = [keys.c[name] for name in StoredApiKey.__dataclass_fields__]
 IS_VALID = keys.c.revoked_at == 0
 STALL_FIELDS = ("reason", "message", "since", "notified")
-SPEND_COUNTS = ("calls", "input_tokens", "output_tokens")
+SPEND_COUNTS = ("calls", "input_tokens", "output_tokens", "estimated_calls")
 
 
 class SqlConfigs(OrganisationRows):
