@@ -57,7 +57,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that has keys: every call needs one."""
     folder = tmp_path_factory.mktemp("server")
     new_key(folder, "first")
-    with running_server(folder) as url:
+    # Assistant scripts of tests are in folders of theirs below this one.
+    with running_server(folder, {"REFLEXIO_SCRIPTS": str(tmp_path_factory.getbasetemp())}) as url:
         yield Running(url, folder)
 
 

@@ -46,8 +46,8 @@ class Settings:
     cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
     learner when empty. concurrency: windows learned at the same time. scripts: the folder of assistant scripts;
-    without it, any script may run on a server that only this machine reaches. max_connections: open at the same time.
-    require_key: refuse all callers without a key, also on this machine.
+    without it, any script may run on a server without keys that only this machine reaches. max_connections: open at the
+    same time. require_key: refuse all callers without a key, also on this machine.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")

@@ -115,9 +115,10 @@ class RequestGate:
         if path not in POLLED_PATHS:
             self._on_traffic()
         peer = scope["client"][0] if scope.get("client") else ""
-        caller = "" if came_through_proxy(scope) else peer  # who is behind a proxy is unknown
-        scope["org_id"] = await self._authenticator.authenticate(caller, headers)
-        self._limiter.admit(f"{scope['org_id']} {peer}", route_name(path))
+        address = "" if came_through_proxy(scope) else peer  # who is behind a proxy is unknown
+        caller = await self._authenticator.authenticate(address, headers)
+        scope["caller"] = caller
+        self._limiter.admit(f"{caller.org_id} {peer}", route_name(path))
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._max_body_bytes:
             raise TooLarge

@@ -79,6 +79,7 @@ keys = Table(
     *texts("label", "prefix"),
     Column("digest", Text, nullable=False, unique=True),
     *numbers("created_at", "revoked_at"),
+    *texts("scopes", "owner"),
 )
 
 configs = Table("configs", metadata, *key("org_id"), *required("document"), *numbers("updated_at"))
