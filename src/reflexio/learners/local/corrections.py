@@ -12,7 +12,7 @@ from typing import Any
 
 from reflexio.language.words import CueFile
 from reflexio.learners.local.case_details import generalised
-from reflexio.learners.local.grammar import as_instruction, base_form, is_verb, third_person_pronouns
+from reflexio.learners.local.grammar import as_instruction, base_form, is_verb, third_person_pronouns, was_done
 
 FORMS = CueFile(Path(__file__).with_name("corrections.toml"))
 
@@ -57,6 +57,7 @@ def correction(text: str, *, is_answered: bool) -> Correction | None:
 def _counts(match: Match[str], form: dict[str, Any], text: str) -> bool:
     groups = match.groupdict()
     has_verb = "verb" not in groups or is_verb(groups["verb"])
+    has_verb &= "done" not in groups or was_done(groups["done"])
     if form.get("is_strict") and not FORMS["strong_marker"].search(text):
         return False
     return has_verb and (not form.get("marker") or bool(FORMS["marker"].search(text)))
@@ -64,6 +65,8 @@ def _counts(match: Match[str], form: dict[str, Any], text: str) -> bool:
 
 def _words_of(match: Match[str]) -> dict[str, str]:
     words = {name: (value or "").strip() for name, value in match.groupdict().items()}
+    if "done" in words:
+        words["verb"] = words["done"]
     if "verb" in words:
         words["verb"] = base_form(words["verb"])
         words["rest"] = " " + words["rest"]

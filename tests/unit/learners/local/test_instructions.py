@@ -75,7 +75,7 @@ CORRECTED = [
     ),
     (
         ("Order lunch for the team.", "Ordered.", "You shouldn't have used my private card."),
-        "The agent shouldn't have used the user's private card.",
+        "Do not use the user's private card.",
         "The user asks to order lunch for the team",
     ),
     (
