@@ -82,7 +82,7 @@ def instructions(turns: Sequence[Turn], place: int) -> Iterator[Instruction]:
         # "No, don't book it" answers the question; "No, never book it" is meant for the next time, too.
         if instruction and (instruction.trigger or CUES["abiding"].search(sentence.own) or not is_momentary):
             yield instruction
-        elif not instruction and not is_refusal and (other := _other_form(sentence, is_answered=bool(answer))):
+        elif not instruction and not is_refusal and (other := _other_form(sentence, answer)):
             is_rejection = is_rejection or not other.is_permission
             yield other
 
@@ -115,7 +115,7 @@ def trigger_for(turns: Sequence[Turn], place: int, order: Instruction) -> tuple[
     return trigger_of(request), request
 
 
-def _other_form(sentence: Sentence, *, is_answered: bool) -> Instruction | None:
+def _other_form(sentence: Sentence, answer: str) -> Instruction | None:
     """The whole sentence, or the first of its parts, in one of the forms of `corrections`."""
     if MASK in sentence.own or len(sentence.own) > _LONGEST_FORM:
         return None
@@ -124,7 +124,7 @@ def _other_form(sentence: Sentence, *, is_answered: bool) -> Instruction | None:
     parts = list(dict.fromkeys([typed, text, *CUES["part"].split(text)]))
     for part in parts[:_MOST_PARTS]:
         clause = CUES["standing"].sub("", part if part == typed else CUES["lead_in"].sub("", part))
-        if found := correction(clause, is_answered=is_answered):
+        if found := correction(clause, answer):
             content = without_identifiers(found.content)
             is_standing = clause != part or bool(CUES["lasting"].search(part))
             rationale = "The user said how it should be."
