@@ -56,7 +56,7 @@ async def test_with_require_key_this_machine_needs_one_too(database: Database) -
             await authenticator.authenticate("127.0.0.1", headers)
     created = await keys.create(database, SystemClock(), "acme")
     caller = await authenticator.authenticate("127.0.0.1", bearing(created.token))
-        assert caller.org_id == "acme"
+    assert caller.org_id == "acme"
 
 
 async def test_a_revoked_key_is_refused_after_two_seconds(database: Database, ticks: Ticks) -> None:
