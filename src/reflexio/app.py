@@ -35,7 +35,8 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
-from reflexio.providers.chat.resolve import ProviderCredentials
+from reflexio.providers.chat.resolve import PROVIDERS, ProviderCredentials
+from reflexio.providers.outgoing import OutgoingAddresses
 from reflexio.retrieval.embedding_backlog import keep_embedding
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.query import QueryEmbedder
@@ -176,9 +177,11 @@ def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
     return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, process_lock=process_lock)
 
 
-def learner_setups(settings: Settings, embedder: Embedder, clock: Clock, scopes: ScopeClassifier) -> SetupFor:
+def learner_setups(
+    settings: Settings, embedder: Embedder, clock: Clock, scopes: ScopeClassifier, addresses: OutgoingAddresses
+) -> SetupFor:
     """The learner of each configuration: with the model that the organisation or the server names, or without one."""
-    learner = _cached(settings, lambda config: choose_learner(settings, config, embedder))
+    learner = _cached(settings, lambda config: choose_learner(settings, config, embedder, addresses))
     return lambda config: LearnerSetup(learner(config), embedder, clock, scopes)
 
 
@@ -198,7 +201,7 @@ def _cached(settings: Settings, make: Callable[[Config], T]) -> Callable[[Config
     return find
 
 
-def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Learner:
+def choose_learner(settings: Settings, config: Config, embedder: Embedder, addresses: OutgoingAddresses) -> Learner:
     name = model_name(settings, config)
     if not name:
         from reflexio.learners.local.learner import LocalLearner
@@ -206,34 +209,34 @@ def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Le
         return LocalLearner(embedder)
     from reflexio.learners.llm.learner import LlmLearner
 
-    return LlmLearner(choose_chat(settings, config, name))
+    return LlmLearner(choose_chat(settings, config, name, addresses))
 
 
-def choose_chat(settings: Settings, config: Config, name: str) -> Chat:
+def choose_chat(settings: Settings, config: Config, name: str, addresses: OutgoingAddresses) -> Chat:
     from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, resolve
 
     timeout = config.llm_config.generation_timeout_seconds if config.llm_config else None
-    return resolve(name, keys=provider_keys(settings, config), timeout=timeout or TIMEOUT_SECONDS)
+    return resolve(name, keys=provider_keys(settings, config, addresses), timeout=timeout or TIMEOUT_SECONDS)
 
 
-def choose_critic(settings: Settings, config: Config) -> Critic | None:
+def choose_critic(settings: Settings, config: Config, addresses: OutgoingAddresses) -> Critic | None:
     """The critic that judges rollouts and rewords playbooks; None without a model."""
     name = model_name(settings, config)
     if not name:
         return None
     from reflexio.learners.llm.critic import LlmCritic
 
-    judge = choose_chat(settings, config, name)
+    judge = choose_chat(settings, config, name, addresses)
     writer = config.playbook_optimizer_config.reflection_model
-    return LlmCritic(judge, choose_chat(settings, config, writer) if writer else judge)
+    return LlmCritic(judge, choose_chat(settings, config, writer, addresses) if writer else judge)
 
 
-def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
+def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig, addresses: OutgoingAddresses) -> Assistant:
     from reflexio.providers.assistants import resolve
 
     # On a server that others reach, a caller who may configure it could otherwise run any program on it.
     anywhere = Path("/") if is_loopback(settings.host) else None
-    return resolve(config, scripts=settings.scripts or anywhere)
+    return resolve(config, scripts=settings.scripts or anywhere, addresses=addresses)
 
 
 def model_name(settings: Settings, config: Config) -> str:
@@ -243,18 +246,37 @@ def model_name(settings: Settings, config: Config) -> str:
     return own or settings.model
 
 
-def provider_keys(settings: Settings, config: Config) -> dict[str, ProviderCredentials]:
-    """The server's keys, overridden by the organisation's own."""
-    return {**settings.provider_keys, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
+def outgoing_addresses(settings: Settings, database: Database) -> OutgoingAddresses:
+    """What organisations may let the server call. A person at home has a model server on their own machine."""
+
+    async def allows_private() -> bool:
+        if settings.private_addresses is not None:
+            return settings.private_addresses
+        if not is_loopback(settings.host) or settings.api_key or settings.require_key:
+            return False
+        return not await database.read_keys(lambda keys: keys.list())
+
+    return OutgoingAddresses(allows_private)
 
 
-def _own_keys(config: APIKeyConfig) -> dict[str, ProviderCredentials]:
+def provider_keys(
+    settings: Settings, config: Config, addresses: OutgoingAddresses | None = None
+) -> dict[str, ProviderCredentials]:
+    """The server's keys, overridden by the organisation's own. `addresses` checks what an organisation has chosen."""
+    ollama = ProviderCredentials(base_url=PROVIDERS["ollama"].base_url, addresses=addresses)
+    chosen = {} if settings.model.startswith("ollama") else {"ollama": ollama}
+    own = _own_keys(config.api_key_config, addresses) if config.api_key_config else {}
+    return {**settings.provider_keys, **chosen, **own}
+
+
+def _own_keys(config: APIKeyConfig, addresses: OutgoingAddresses | None) -> dict[str, ProviderCredentials]:
     keys = {}
     for name in APIKeyConfig.model_fields:
         entry = getattr(config, name)
         if entry is not None and entry.api_key is not None:
             provider = {"custom_endpoint": "custom", "gemini": "google"}.get(name, name)
-            keys[provider] = ProviderCredentials(entry.api_key.get_secret_value(), entry.api_base or "")
+            check = addresses if entry.api_base else None
+            keys[provider] = ProviderCredentials(entry.api_key.get_secret_value(), entry.api_base or "", check)
     return keys
 
 
@@ -265,7 +287,8 @@ async def build(
     database = await open_database(settings)
     work = work or choose_work(settings, database, clock)
     scopes, stalls = ScopeClassifier(embedder), StallMonitor(clock)
-    setup_for = learner_setups(settings, embedder, clock, scopes)
+    addresses = outgoing_addresses(settings, database)
+    setup_for = learner_setups(settings, embedder, clock, scopes, addresses)
     LearningWorker(database, clock, setup_for, stalls).register(work)
     learning_scheduler = LearningScheduler(database, work, clock, stalls)
     reruns = RerunWorker(database, work, clock, setup_for, stalls)
@@ -274,8 +297,8 @@ async def build(
     aggregation_worker = AggregationWorker(database, clock, setup_for, stalls)
     aggregation_worker.register(work)
     backends = OptimisationBackends(
-        lambda config: choose_assistant(settings, config),
-        _cached(settings, lambda config: choose_critic(settings, config)),
+        lambda config: choose_assistant(settings, config, addresses),
+        _cached(settings, lambda config: choose_critic(settings, config, addresses)),
     )
     optimisation = OptimisationService(work, clock, backends)
     OptimisationWorker(database, clock, backends, stalls.provider_refused, stalls.provider_works).register(work)

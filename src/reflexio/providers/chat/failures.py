@@ -1,6 +1,7 @@
 """Turns pydantic-ai's errors into ours, which say who must act when a call fails."""
 
 import json
+import logging
 
 import httpx2
 from pydantic_ai.exceptions import (
@@ -19,6 +20,9 @@ from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable,
 from reflexio.models.extraction import Spend
 from reflexio.providers.billing import is_out_of_credit
 from reflexio.providers.chat.resolve import ModelAddress
+from reflexio.providers.outgoing import AddressRefused
+
+log = logging.getLogger("reflexio")
 
 MAX_CHARACTERS = 300
 MIN_KEY_CHARACTERS = 8  # shorter ones are placeholders, and parts of words
@@ -27,15 +31,20 @@ GOOGLE_LIMIT = "RESOURCE_EXHAUSTED"
 
 
 # What a call may raise. Some clients let errors of the connection through; an image that pydantic-ai has to fetch
-# for the provider may be missing, or may not be an image.
-FAILURES = (AgentRunError, UserError, UnreadableAnswer, httpx2.HTTPError, ValueError)
+# for the provider may be missing, or may not be an image. Anthropic's stumbles over a message without content.
+FAILURES = (AgentRunError, UserError, UnreadableAnswer, httpx2.HTTPError, ValueError, TypeError)
 
 
 def failure(error: Exception, address: ModelAddress, spend: Spend) -> ProviderError:
-    """The error to raise instead, with the provider's own words and without the key."""
+    """The error to raise instead, without the key. The words of a server that an organisation chose are only logged."""
+    if refused := _refused_address(error):
+        return ProviderRefused(f"{address.name}: {refused}", reason="auth", spend=spend)
     words = " ".join(_describe(error).split())
     if len(address.api_key) >= MIN_KEY_CHARACTERS:
         words = words.replace(address.api_key, "…")
+    if address.addresses is not None:
+        log.warning("%s: %s", address.name, words[:MAX_CHARACTERS])
+        words = _describe_kind(error)
     detail = f"{address.name}: {words[:MAX_CHARACTERS]}"
     if _is_too_long(error):
         return UnreadableAnswer(detail, spend=spend)
@@ -80,6 +89,25 @@ def _is_too_long(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
+
+
+def _refused_address(error: BaseException | None) -> AddressRefused | None:
+    while error is not None and not isinstance(error, AddressRefused):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _describe_kind(error: Exception) -> str:
+    """What happened, without a byte of what an internal server may have answered."""
+    match error:
+        case ModelHTTPError():
+            return f"HTTP {error.status_code}"
+        case ModelAPIError():
+            return "The server cannot be reached or its answer cannot be read."
+        case _ if _is_too_long(error):
+            return "The answer is too long."
+        case _:
+            return type(error).__name__
 
 
 def _body(error: ModelAPIError) -> str:

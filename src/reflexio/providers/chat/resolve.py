@@ -11,6 +11,7 @@ from reflexio.ports.chat import A, Chat, Messages, Reply
 
 if TYPE_CHECKING:
     from reflexio.providers.chat.session import ChatSession
+    from reflexio.providers.outgoing import OutgoingAddresses
 
 TIMEOUT_SECONDS = 120.0
 
@@ -19,10 +20,14 @@ WireProtocol = Literal["openai", "anthropic", "google"]
 
 @dataclass(frozen=True)
 class ProviderCredentials:
-    """The API key of a provider, and its base URL if that is not the usual one."""
+    """The API key of a provider, and its base URL if that is not the usual one.
+
+    `addresses` checks a base URL that an organisation has chosen; one of the operator is not checked.
+    """
 
     api_key: str = field(default="", repr=False)
     base_url: str = ""
+    addresses: "OutgoingAddresses | None" = field(default=None, repr=False, compare=False)
 
 
 Keys = Mapping[str, ProviderCredentials]
@@ -65,6 +70,7 @@ class ModelAddress:
     base_url: str
     api_key: str = field(default="", repr=False)
     timeout: float = TIMEOUT_SECONDS
+    addresses: "OutgoingAddresses | None" = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -87,7 +93,7 @@ def address(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> Model
     is_private = bool(credentials.base_url) and known.protocol == "openai"
     if known.variable and not (credentials.api_key or is_private):
         raise ProviderRefused(f"{name!r} needs a key: set {known.variable}.", reason="auth")
-    return ModelAddress(provider, model, known.protocol, base_url, credentials.api_key, timeout)
+    return ModelAddress(provider, model, known.protocol, base_url, credentials.api_key, timeout, credentials.addresses)
 
 
 def reasoning_effort(profile: Mapping[str, Any]) -> Literal["low"] | None:

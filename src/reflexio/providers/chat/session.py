@@ -56,7 +56,7 @@ class ChatSession:
 
     def __init__(self, address: ModelAddress) -> None:
         self._address = address
-        self._http = _connect(address.timeout)
+        self._http = _connect(address)
         try:
             self._model = _build_model(address, self._http)
         except UserError as error:
@@ -108,7 +108,8 @@ class ChatSession:
         """Reads the arguments of a tool call, or JSON in plain text. Raises pydantic's ValidationError."""
         response = completion.response
         if response.finish_reason == "content_filter":
-            detail = f"{self._address.name}: declined to answer. {(response.provider_details or {}).get('refusal', '')}"
+            words = "" if self._address.addresses else (response.provider_details or {}).get("refusal", "")
+            detail = f"{self._address.name}: declined to answer. {words}"
             raise UnreadableAnswer(detail.strip(), spend=completion.spend)
         for part in response.parts:
             if isinstance(part, ToolCallPart):
@@ -202,9 +203,11 @@ async def _bound(response: httpx2.Response) -> None:
     response.stream = _BoundedStream(response.stream)
 
 
-def _connect(timeout: float) -> httpx2.AsyncClient:
+def _connect(address: ModelAddress) -> httpx2.AsyncClient:
     """A client that limits the length of answers. It asks for uncompressed ones, so that their bytes can be counted."""
-    client = create_async_httpx2_client(timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)))
+    checked = address.addresses.guard(httpx2.AsyncHTTPTransport()) if address.addresses else None
+    timeout = httpx2.Timeout(address.timeout, connect=min(address.timeout, CONNECT_SECONDS))
+    client = create_async_httpx2_client(timeout=timeout, transport=checked)
     client.headers["Accept-Encoding"] = "identity"
     client.event_hooks = {**client.event_hooks, "response": [_bound]}
     return client
