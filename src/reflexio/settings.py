@@ -46,9 +46,9 @@ class Settings:
     cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
     learner when empty. concurrency: windows learned at the same time. scripts: the folder of assistant scripts;
-    without it, any script may run on a server that only this machine reaches. max_connections: open at the same time.
-    require_key: refuse all callers without a key, also on this machine. private_addresses: whether models and webhooks
-    of organisations may be on private addresses; by default on a server without keys that only this machine reaches.
+    without it, any script may run on a server without keys that only this machine reaches. max_connections: open at the
+    same time. require_key: refuse all callers without a key, also on this machine. private_addresses: whether models
+    and webhooks of organisations may be on private addresses; by default only on a server without keys on loopback.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -67,6 +67,13 @@ class Settings:
     concurrency: int = 8
     anthropic_api_key: str = field(default="", metadata={"variable": "ANTHROPIC_API_KEY"}, repr=False)
     google_api_key: str = field(default="", metadata={"variable": "GOOGLE_API_KEY"}, repr=False)
+    openrouter_api_key: str = field(default="", metadata={"variable": "OPENROUTER_API_KEY"}, repr=False)
+    deepseek_api_key: str = field(default="", metadata={"variable": "DEEPSEEK_API_KEY"}, repr=False)
+    dashscope_api_key: str = field(default="", metadata={"variable": "DASHSCOPE_API_KEY"}, repr=False)
+    moonshot_api_key: str = field(default="", metadata={"variable": "MOONSHOT_API_KEY"}, repr=False)
+    minimax_api_key: str = field(default="", metadata={"variable": "MINIMAX_API_KEY"}, repr=False)
+    xai_api_key: str = field(default="", metadata={"variable": "XAI_API_KEY"}, repr=False)
+    zai_api_key: str = field(default="", metadata={"variable": "ZAI_API_KEY"}, repr=False)
     scripts: Path | None = None
     max_connections: int = 1000
     require_key: bool = False
@@ -84,10 +91,11 @@ class Settings:
         from reflexio.providers.chat.resolve import ProviderCredentials
 
         keys = {
-            "openai": ProviderCredentials(self.openai_api_key, self.openai_base_url),
-            "anthropic": ProviderCredentials(self.anthropic_api_key),
-            "google": ProviderCredentials(self.google_api_key),
+            setting.name.removesuffix("_api_key"): ProviderCredentials(getattr(self, setting.name))
+            for setting in fields(self)
+            if "variable" in setting.metadata and setting.name.endswith("_api_key")
         }
+        keys["openai"] = ProviderCredentials(self.openai_api_key, self.openai_base_url)
         return {name: key for name, key in keys.items() if key.api_key or key.base_url}
 
 

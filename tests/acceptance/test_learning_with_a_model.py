@@ -354,11 +354,12 @@ def test_a_changed_configuration_is_tried_at_once(client: ReflexioClient, model:
     assert not client.get_stall_state().stalled
 
 
-def test_a_model_that_cannot_be_is_a_stall_and_nothing_is_set_aside(client: ReflexioClient) -> None:
-    client.update_config({"llm_config": {"generation_model_name": "nobody:nothing"}})
-    answer = say(client)
+def test_a_model_that_cannot_be_is_a_stall_and_nothing_is_set_aside(serve: Serve) -> None:
+    server = serve(REFLEXIO_MODEL="nobody:nothing")
+    with ReflexioClient(url_endpoint=server.url, retries=0) as client:
+        answer = say(client)
+        state = client.get_stall_state()
     assert answer.learning_status == "failed"
-    state = client.get_stall_state()
     assert state.stalled
     assert "nobody:nothing" in str(state.error_message)
 

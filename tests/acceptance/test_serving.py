@@ -227,7 +227,7 @@ def test_a_port_in_use_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/healthz", "/", "/meta/version"])
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/healthz", "/", "/meta/version"])
 def test_head_requests_get_the_headers_of_the_get_response(server: Running, path: str) -> None:
     head, get = httpx.head(server.url + path), httpx.get(server.url + path)
     assert head.is_success

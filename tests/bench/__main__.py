@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.bench import (
     agents,
     aggregation,
+    backlog,
     clustering,
     context_quality,
     embedding,
@@ -17,7 +18,9 @@ from tests.bench import (
     local_learner,
     newcomer,
     optimisation,
+    read_your_write,
     retrieval_quality,
+    sayings,
     searching,
 )
 from tests.bench.report import Figure, Report
@@ -25,6 +28,8 @@ from tests.bench.report import Figure, Report
 PARTS: dict[str, Callable[[], list[Figure]]] = {
     "start-up": foundation.start_up,
     "publishing": foundation.publishing,
+    "read-your-write": read_your_write.read_your_write,
+    "backlog": backlog.backlog,
     "reading": foundation.reading,
     "embedding": embedding.embedding,
     "quality": retrieval_quality.figures,
@@ -32,6 +37,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "learning": learning.learning,
     "aggregation": aggregation.aggregation,
     "local-learner": local_learner.local_learner,
+    "sayings": sayings.sayings,
     "newcomer": newcomer.newcomer,
     "languages": languages.languages,
     "clustering": clustering.clustering,

@@ -12,7 +12,17 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from reflexio.models.learning import Kind, Learning, Status
-from reflexio.ports.storage import Database, LearningFilter, QueryVector, Store, TextVectors, TimeRange, TurnFilter, Tx
+from reflexio.ports.storage import (
+    Database,
+    IndexBacklog,
+    LearningFilter,
+    QueryVector,
+    Store,
+    TextVectors,
+    TimeRange,
+    TurnFilter,
+    Tx,
+)
 from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.retrieval.embedding_backlog import embed_some
 from reflexio.retrieval.immediate import ImmediateEmbedder
@@ -285,6 +295,25 @@ async def test_a_changed_text_is_not_found_by_its_old_meaning(database: Database
     assert await by_words(store, "lock") == [row]
     await embed(database)
     assert await by_vector(store, "lock the door") == [row]
+
+
+async def test_the_backlog_counts_what_waits_and_since_when(database: Database, store: Store) -> None:
+    def publish(tx: Tx) -> None:
+        tx.requests.add(request("first"))
+        tx.interactions.add(request("first"), said("tea", "cup", at=7))
+
+    async def backlog() -> IndexBacklog:
+        return await database.read_vectors(lambda queue: queue.backlog())
+
+    assert await backlog() == IndexBacklog()
+    await store.write(publish)
+    await add(store, playbook("serve tea", modified_at=200))
+    assert await backlog() == IndexBacklog(2, 100, 1, 0, 200)
+    await database.write_vectors(lambda queue: queue.index_turns(1))
+    assert await backlog() == IndexBacklog(1, 100, 1, 1, 100)
+    await database.write_vectors(lambda queue: queue.index_turns(9))
+    await embed(database)
+    assert await backlog() == IndexBacklog()
 
 
 async def test_postponed_rows_wait_behind_the_others(database: Database, store: Store) -> None:

@@ -21,7 +21,9 @@ LONGEST_VALUE = 3  # words
 MOST_READ = 10_000  # characters
 
 _SPACES = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r"\n[\s]+")
 _SENTENCE = re.compile(r"(?<![.!?;\n])[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
+_FIGURES = re.compile(r"\d[\d.,:]*")
 _AND = re.compile(r"\s+and\s+", re.I)
 
 Words = frozenset[str]
@@ -40,8 +42,14 @@ def _opposites() -> dict[str, Words]:
 
 
 @cache
-def _single_valued() -> list[re.Pattern[str]]:
-    return [CUES.compile(pattern) for pattern in CUES.data["single_valued"]]
+def _single_valued() -> list[tuple[str, re.Pattern[str]]]:
+    """What a person has one of: its name, and the pattern that finds its value."""
+    return [(name, CUES.compile(pattern)) for name, pattern in CUES.data["single_valued"]]
+
+
+@cache
+def _exclusive() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    return [(CUES.compile(one), CUES.compile(other)) for one, other in CUES.data["exclusive"]]
 
 
 @cache
@@ -69,34 +77,73 @@ def contradicts(one: str, other: str) -> bool:
 def replacement(newer: str, older: str, similarity: float) -> str:
     """Why a newer statement about a user replaces an older one; empty when both can hold.
 
+    The reason names no value of the user: it stays in the lineage after they are erased.
+
     >>> replacement("The user moved to Porto.", "The user lives in Lisbon.", 0.4)
-    "'Lisbon' became 'Porto'"
+    'another home was named'
     """
-    for pattern in _single_valued():
-        if reason := _other_value(pattern.search(newer), pattern.search(older)):
-            return reason
+    newer, older = _without_times(newer), _without_times(older)
+    for name, pattern in _single_valued():
+        if _is_other_value(pattern.search(newer), pattern.search(older)):
+            return f"another {name} was named"
+    if _exclude_each_other(newer, older):
+        return "the two exclude each other"
     if similarity < RELATED:
         return ""
     if overlap(content_words(newer), content_words(older)) >= ALIKE:
         if contradicts(newer, older):
             return "one says yes and the other no"
         now, before = figures(newer), figures(older)
-        if now and before and not now & before:
+        if now and before and not now & before and _says_the_same_but_figures(newer, older):
             return "the figure changed"
     return _other_choice(CUES["choice"].search(newer), CUES["choice"].search(older))
+
+
+def _without_times(text: str) -> str:
+    """Without "now" and "these days", and with "would rather" as "prefers"."""
+    spaced = " ".join(text[:MOST_READ].replace("’", "'").split())
+    return CUES["rather"].sub(r"prefers \g<this> over \g<that>", CUES["time_of_change"].sub("", spaced))
+
+
+def _says_the_same_but_figures(newer: str, older: str) -> bool:
+    """Two children are no changed mind: what is said apart from the figures is the same."""
+    now, before = (content_words(_FIGURES.sub(" ", text)) for text in (newer, older))
+    return len(now ^ before) <= 1
+
+
+def _exclude_each_other(newer: str, older: str) -> bool:
+    """Whether both cannot be true of one person, as "is vegetarian" and "eats meat"."""
+    if is_negative(words(newer)) or is_negative(words(older)):
+        return False
+    return any(
+        (one.search(newer) and other.search(older)) or (other.search(newer) and one.search(older))
+        for one, other in _exclusive()
+    )
 
 
 def instruction_replacement(newer: str, older: str, similarity: float) -> str:
     """Why a newer instruction replaces an older one that is alike in all but a few words: "prices in euros", "prices
     in dollars". Empty when both can be kept."""
-    if similarity < ALIKE or is_negative(words(newer)) or is_negative(words(older)) or CUES["adding"].search(newer):
+    if contradicts(newer, older):
+        return "one says yes and the other no"
+    for pattern in _ways_to_answer():
+        if _is_other_value(pattern.search(newer), pattern.search(older)):
+            return "another way to answer was named"
+    if max(similarity, _dice(content_words(newer), content_words(older))) < ALIKE:
+        return ""
+    if is_negative(words(newer)) or is_negative(words(older)) or CUES["adding"].search(newer):
         return ""
     now, before = newer.lower().rstrip(".!").split(), older.lower().rstrip(".!").split()
     first = _common_beginning(now, before)
     last = _common_beginning(now[first:][::-1], before[first:][::-1])
     value, earlier = now[first : len(now) - last], before[first : len(before) - last]
     is_value = value and earlier and max(len(value), len(earlier)) <= LONGEST_VALUE and set(value).isdisjoint(earlier)
-    return f"{' '.join(earlier)!r} became {' '.join(value)!r}" if is_value and first + last > 1 else ""
+    return "another value was named" if is_value and first + last > 1 else ""
+
+
+@cache
+def _ways_to_answer() -> list[re.Pattern[str]]:
+    return [CUES.compile(pattern) for pattern in CUES.data["ways_to_answer"]]
 
 
 def _common_beginning(one: list[str], other: list[str]) -> int:
@@ -104,14 +151,30 @@ def _common_beginning(one: list[str], other: list[str]) -> int:
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _other_value(now: re.Match[str] | None, before: re.Match[str] | None) -> str:
-    if not (now and before):
-        return ""
-    subjects = {(match.groupdict().get("subject") or "").lower() for match in (now, before)}
+def _is_other_value(now: re.Match[str] | None, before: re.Match[str] | None) -> bool:
+    if not (now and before) or not _is_same_subject(now, before):
+        return False
     value, earlier = now["value"].strip(), before["value"].strip()
-    if len(subjects) > 1 or overlap(content_words(value), content_words(earlier)):
-        return ""
-    return f"{earlier!r} became {value!r}"
+    if value.lower() == earlier.lower():
+        return False
+    place, earlier_place = CUES["qualifier"].split(value, 1), CUES["qualifier"].split(earlier, 1)
+    if content_words(" ".join(place[1:])) != content_words(" ".join(earlier_place[1:])):
+        return False  # "in Lisbon during the week": another of the same kind beside it
+    countries = [CUES["country"].match(text) is not None for text in (value, earlier)]
+    if countries[0] != countries[1]:
+        return False
+    if (new := figures(value)) and (old := figures(earlier)):
+        return not new & old
+    return not overlap(content_words(place[0]), content_words(earlier_place[0]))
+
+
+def _is_same_subject(now: re.Match[str], before: re.Match[str]) -> bool:
+    """Whether two statements are about the same thing of the same person: "their daughter Mia" is another one."""
+    subjects = [content_words(match.groupdict().get("subject") or "") for match in (now, before)]
+    heads = [words(match.string[: match.start()]) for match in (now, before)]
+    if any(is_negative(head) for head in heads):
+        return False
+    return subjects[0] == subjects[1] and content_words(" ".join(heads[0])) == content_words(" ".join(heads[1]))
 
 
 def _other_choice(now: re.Match[str] | None, before: re.Match[str] | None) -> str:
@@ -120,7 +183,8 @@ def _other_choice(now: re.Match[str] | None, before: re.Match[str] | None) -> st
         return ""
     is_short = max(len(content_words(now["value"])), len(content_words(before["value"]))) <= 2
     chosen, earlier = CUES["over"].split(now["value"])[0], CUES["over"].split(before["value"])[0]
-    return f"{earlier!r} became {chosen!r}" if is_short and not content_words(chosen) & content_words(earlier) else ""
+    is_other = not content_words(chosen) & content_words(earlier) or contradicts(chosen, earlier)
+    return "another choice was named" if is_short and is_other else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +259,10 @@ def _dice(one: Words, other: Words) -> float:
 
 @lru_cache(maxsize=1 << 15)
 def _read(text: str) -> _Reading:
-    spaced = _SPACES.sub(" ", text[:MOST_READ].replace("’", "'"))  # long gaps would be read again and again
-    plain = CUES["leaving"].sub(" avoid ", CUES["harmless"].sub(" ", spaced))
+    # Long gaps would be read again and again.
+    spaced = _LINES.sub("\n", _SPACES.sub(" ", text[:MOST_READ].replace("’", "'")))
+    plain = CUES["no_longer"].sub(" not ", CUES["time_of_change"].sub(" ", spaced))
+    plain = CUES["leaving"].sub(" avoid ", CUES["harmless"].sub(" ", plain))
     claims: list[_Claim] = []
     sequences: list[tuple[Words, Words]] = []
     for sentence in _SENTENCE.split(plain):

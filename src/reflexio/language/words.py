@@ -28,7 +28,7 @@ class CueFile(dict[str, re.Pattern[str]]):
         return tomllib.loads(self._path.read_text(encoding="utf-8"))
 
     def __missing__(self, name: str) -> re.Pattern[str]:
-        phrases = self.data["phrases"]
+        phrases = self.data.get("phrases", {})
         pattern = self.compile(phrases[name]) if name in phrases else re.compile(_join(self.data["regexes"][name]))
         self[name] = pattern
         return pattern

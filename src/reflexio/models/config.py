@@ -6,7 +6,7 @@ assigned, and what is assigned is validated at once.
 
 import warnings
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -190,6 +190,9 @@ class LLMConfig(Setting):
     generation_model_name: str | None = None
     embedding_model_name: str | None = None
     generation_timeout_seconds: Positive | None = None
+    max_output_tokens: Annotated[Whole, Field(ge=256, le=1_000_000)] | None = None
+    concurrency: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    structured_output: Literal["tools", "json_schema", "prompt"] | None = None
 
 
 class ProviderKey(Setting):

@@ -36,7 +36,9 @@ class RecordedToolCall:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn as a learner reads it. Turns that are not new are context. `at` is when it was said; 0 is unknown."""
+    """One turn as a learner reads it. Turns that are not new are context; those of another session are another talk.
+    `at` is when it was said; 0 is unknown.
+    """
 
     id: int
     role: Role
@@ -46,6 +48,7 @@ class Turn:
     action: str = ""
     image: str = ""
     is_new: bool = True
+    session: str = ""
     at: int = 0
 
 
@@ -75,6 +78,7 @@ class ExtractedLearning:
     """A learning that a learner extracted. `forget` requests to remove what is stored about `content`.
 
     `name` is its playbook type or profile extractor. `scope` is None when the learner leaves it undecided.
+    `only_replaces`: it is stored only where it replaces something, as "emojis are fine now" does.
     """
 
     kind: Kind
@@ -87,6 +91,7 @@ class ExtractedLearning:
     time_to_live: ProfileTimeToLive = ProfileTimeToLive.INFINITY
     forget: bool = False
     scope: Scope | None = None
+    only_replaces: bool = False
 
     @property
     def text(self) -> str:
@@ -95,12 +100,16 @@ class ExtractedLearning:
 
 @dataclass(frozen=True)
 class Spend:
-    """Model calls and tokens of a step. The local learner costs nothing."""
+    """Model calls and tokens of a step. The local learner costs nothing.
+
+    `estimated_calls` is how many of the calls have estimated tokens, because the provider did not count them.
+    """
 
     model: str = ""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    estimated_calls: int = 0
 
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(
@@ -108,6 +117,7 @@ class Spend:
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
+            self.estimated_calls + other.estimated_calls,
         )
 
 

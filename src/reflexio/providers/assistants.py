@@ -36,6 +36,12 @@ READ_BYTES = 65_536
 STDERR_BYTES = 500
 
 
+ANYWHERE = Path("/")
+"""The folder of a server that may run any script."""
+FindFolder = Callable[[], Awaitable[Path]]
+"""Finds the folder that scripts must be in at the moment. Raises InvalidRequest when none may run."""
+
+
 class TransientFailure(AssistantFailed):
     """The assistant failed in a way that a retry may overcome."""
 
@@ -65,12 +71,12 @@ class RetryPolicy:
             tries += 1
 
 
-def resolve(
-    config: PlaybookOptimizerConfig, *, scripts: Path | None, addresses: OutgoingAddresses = OPERATORS
+async def resolve(
+    config: PlaybookOptimizerConfig, find_folder: FindFolder, *, addresses: OutgoingAddresses = OPERATORS
 ) -> Assistant:
     """The configured assistant. Raises InvalidRequest, with the reason, when there is none that can be called.
 
-    Scripts must be in the folder `scripts`; `None` forbids them.
+    A script must be in the folder that `find_folder` returns now, and again whenever it is about to run.
     """
     retry = RetryPolicy(
         float(config.webhook_timeout_seconds), config.webhook_max_retries, config.webhook_backoff_base_seconds
@@ -84,8 +90,13 @@ def resolve(
             raise InvalidRequest("webhook_auth_header contains characters that a header cannot have.")
         return WebhookAssistant(url, addresses=addresses, auth_header=auth_header, retry=retry)
     if config.assistant_script_path:
-        path = _check_script(config.assistant_script_path, scripts)
-        return ScriptAssistant(path, config.assistant_script_args, retry=retry)
+        script = config.assistant_script_path
+
+        async def find() -> Path:
+            return find_script(script, await find_folder())
+
+        await find()
+        return ScriptAssistant(find, config.assistant_script_args, retry=retry)
     raise InvalidRequest("There is no assistant to try playbooks with: set webhook_url or assistant_script_path.")
 
 
@@ -99,17 +110,23 @@ def _check_url(text: str) -> str:
     return str(url)
 
 
-def _check_script(text: str, scripts: Path | None) -> Path:
-    path = Path(text).expanduser()
-    if scripts is None:
-        raise InvalidRequest("This server runs no scripts: other machines can reach it. Set REFLEXIO_SCRIPTS.")
-    if not path.resolve().is_relative_to(scripts.resolve()):
-        raise InvalidRequest(f"The assistant script {text!r} is not in {str(scripts)!r} (REFLEXIO_SCRIPTS).")
-    if not path.is_file():
-        raise InvalidRequest(f"The assistant script {str(path)!r} is missing or is no file.")
-    if not os.access(path, os.X_OK):
-        raise InvalidRequest(f"The assistant script {str(path)!r} is not executable.")
-    return path
+def find_script(text: str, folder: Path) -> Path:
+    """The file of a script, which must be in `folder` after symbolic links and `..` are followed."""
+    try:
+        path = Path(text).expanduser()
+        target = path.resolve()
+        if not target.is_relative_to(folder.resolve()):
+            raise InvalidRequest(f"The assistant script {text!r} is not in the folder that REFLEXIO_SCRIPTS names.")
+        is_file = target.is_file()
+    except (OSError, RuntimeError, ValueError):  # a name too long, links in a circle, the home of an unknown user
+        is_file = False
+    if not is_file:
+        raise InvalidRequest(f"The assistant script {text!r} is missing or is no file.")
+    if not os.access(target, os.X_OK):
+        raise InvalidRequest(f"The assistant script {text!r} is not executable.")
+    # In a folder of the operator the file that was checked is the one that runs. Where any program may run, the name
+    # stays: an interpreter finds its packages by it.
+    return path.absolute() if folder == ANYWHERE else target
 
 
 def payload(messages: Sequence[ChatMessage], guidance: Guidance) -> bytes:
@@ -200,13 +217,17 @@ class WebhookAssistant:
 
 
 class ScriptAssistant:
-    """Runs `path` for every answer, JSON on standard input and output, without a shell.
+    """Runs a script for every answer, JSON on standard input and output, without a shell.
 
-    The script runs in its own process group; all processes of the group end with it.
+    `find` is asked before every run, because the script may have lost its permission since. The script runs in its
+    own process group; all processes of the group end with it.
     """
 
-    def __init__(self, path: Path, args: Sequence[str] = (), *, retry: RetryPolicy | None = None) -> None:
-        self._command = [str(path.absolute()), *args]
+    def __init__(
+        self, find: Callable[[], Awaitable[Path]], args: Sequence[str] = (), *, retry: RetryPolicy | None = None
+    ) -> None:
+        self._find = find
+        self._args = args
         self._retry = retry or RetryPolicy()
 
     async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
@@ -247,12 +268,22 @@ class ScriptAssistant:
                 await asyncio.gather(exit_code, output, complaint, process.wait(), return_exceptions=True)
 
     async def _start(self, body: bytes, stdout: int, stderr: int) -> Process:
+        try:
+            path = await self._find()
+        except InvalidRequest as error:
+            raise AssistantFailed(str(error)) from error
         with TemporaryFile() as stdin:
             stdin.write(body)
             stdin.seek(0)
             try:
                 return await asyncio.create_subprocess_exec(
-                    *self._command, stdin=stdin, stdout=stdout, stderr=stderr, env=ENVIRONMENT, start_new_session=True
+                    str(path),
+                    *self._args,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    env=ENVIRONMENT,
+                    start_new_session=True,
                 )
             except (OSError, ValueError) as error:
                 raise AssistantFailed(f"The assistant script cannot be started: {error}") from error

@@ -117,7 +117,18 @@ _HEADING_ROOM = {
 
 def line(learning: Learning) -> str:
     content = _escape(learning.content)
-    return f"- When {_escape(learning.trigger)}: {content}" if learning.trigger else f"- {content}"
+    return f"- {_occasion(_escape(learning.trigger))}: {content}" if learning.trigger else f"- {content}"
+
+
+_INTRODUCED = re.compile(r"(when|whenever|if|before|after|while|for|during|as soon as)\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"^(?:The|A|An|Someone|Somebody|Users?|Customers?)(?= )")
+
+
+def _occasion(trigger: str) -> str:
+    """The trigger as the beginning of a sentence."""
+    if _INTRODUCED.match(trigger):
+        return trigger[0].upper() + trigger[1:]
+    return "When " + _ARTICLE.sub(lambda word: word[0].lower(), trigger)
 
 
 def _escape(text: str) -> str:

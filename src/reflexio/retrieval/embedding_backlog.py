@@ -11,19 +11,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, ReflexioError
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import Database, Unembedded
+from reflexio.retrieval.index_status import IndexStatus
 
 log = logging.getLogger("reflexio.embed")
 
 BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 8
-TURNS_AT_ONCE = 200
+TURNS_AT_ONCE, BUSY_INDEXED = 500, 100
+BUSY_PAUSE = 0.02
+"""Seconds between two batches of turns while there are callers: they wait for one batch at most, some 8 ms."""
 IDLE = 0.2
 """Seconds between two reads of an empty queue."""
 LONGEST_PAUSE = 60.0
 
 
-async def index_turns(database: Database) -> bool:
-    """Adds published turns to the word index, many at a time: publishing only stores. True when more are left."""
-    return await database.write_vectors(lambda vectors: vectors.index_turns(TURNS_AT_ONCE)) == TURNS_AT_ONCE
+async def index_turns(database: Database, most: int) -> int:
+    """Adds published turns to the word index, many at a time: publishing only stores. Returns how many."""
+    return await database.write_vectors(lambda vectors: vectors.index_turns(most))
 
 
 async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) -> int:
@@ -71,20 +74,42 @@ async def _embed_alone(
         raise error
 
 
-async def keep_embedding(database: Database, embedder: Embedder, wait_for_quiet: Callable[[], Awaitable[bool]]) -> None:
+async def keep_indexing(database: Database, status: IndexStatus, traffic: Callable[[], bool]) -> None:
+    """Runs until cancelled: adds published turns to the word index, whatever the pace of publishing.
+
+    It does not wait for callers, because without it turns would be found ever later; small batches keep each of them
+    from waiting for long. `traffic` tells whether there are callers.
+    """
+    while True:
+        try:
+            is_busy = traffic()
+            taken = await index_turns(database, BUSY_INDEXED if is_busy else TURNS_AT_ONCE)
+            status.turns_indexed += taken
+            await status.refresh_when_due(database)
+            pause = IDLE if taken < BUSY_INDEXED else BUSY_PAUSE if is_busy else 0.0
+        except ReflexioError as error:
+            log.error("turns are not indexed: %s", error)
+            pause = LONGEST_PAUSE
+        await asyncio.sleep(pause)
+
+
+async def keep_embedding(
+    database: Database, embedder: Embedder, status: IndexStatus, wait_for_quiet: Callable[[], Awaitable[bool]]
+) -> None:
     """Runs until cancelled. After a provider error it retries with ever longer pauses."""
     await database.write_vectors(lambda vectors: vectors.queue_all_but(embedder.name))
     pause = IDLE
     while True:
         try:
             quiet = await wait_for_quiet()
-            if await index_turns(database) and quiet:
-                continue
             taken = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH)
+            status.rows_embedded += taken
             pause = IDLE
         except ProviderError as error:
-            rows = await database.read_vectors(lambda vectors: vectors.backlog())
+            waiting = await database.read_vectors(lambda vectors: vectors.backlog())
+            rows = waiting.learnings_without_vector + waiting.turns_without_vector
             log.warning("embedding waits %.0f s with %d row(s) to embed: %s", pause, rows, error)
+            status.failures += 1
             taken, pause = 0, min(LONGEST_PAUSE, pause * 2)
         except ReflexioError as error:
             log.error("embedding waits: %s", error)

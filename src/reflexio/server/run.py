@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from reflexio.app import Reflexio, build
 from reflexio.errors import InvalidRequest
 from reflexio.models.loopback import is_loopback
+from reflexio.organisations.keys import DEFAULT_ORG
 from reflexio.server.app import create_app
 from reflexio.server.connections import ConnectionLimits, Connections
 from reflexio.settings import Settings
@@ -33,6 +34,7 @@ class _UvicornServer(uvicorn.Server):
         # page of traceback.
         parts = self._app.state.reflexio = await build(self._settings)
         await _warn_without_key(parts)
+        await _warn_of_models(parts)
         try:
             await super().startup(sockets)
         except SystemExit as error:  # the reason is in the log already
@@ -71,6 +73,14 @@ def _reserve_files(connections: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         return max(1, min(connections, soft - RESERVED_FILES))
     return connections
+
+
+async def _warn_of_models(parts: Reflexio) -> None:
+    """Names each model that cannot be used, before the first window has to wait for it. Calls nobody."""
+    organisations = dict.fromkeys([DEFAULT_ORG, *await parts.database.configured()])
+    for org_id in organisations:
+        for problem in await parts.model_problems(org_id):
+            log.warning("learning of %r will wait. %s", org_id, problem)
 
 
 def serve(settings: Settings) -> None:

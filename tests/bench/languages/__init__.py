@@ -47,7 +47,7 @@ def talks(language: str) -> Iterator[Talk]:
         elif line and not line.startswith("#"):
             said, _, gist = line.partition(" => ")
             turns = tuple(turn.strip().replace("\\n", "\n") for turn in said.split(" / "))
-            yield Talk(language, part, place % 2 == 1, turns, gist)
+            yield Talk(language, part, place % 2 == 1 and part != "seen", turns, gist)
             place += 1
 
 

@@ -74,8 +74,8 @@ def test_nothing_contradicts_itself(text: str) -> None:
 
 NO = "one says yes and the other no"
 REPLACED = [
-    ("The user moved to Porto.", "The user lives in Lisbon.", "'Lisbon' became 'Porto'"),
-    ("The user prefers tea.", "The user prefers coffee.", "'coffee' became 'tea'"),
+    ("The user moved to Porto.", "The user lives in Lisbon.", "another home was named"),
+    ("The user prefers tea.", "The user prefers coffee.", "another choice was named"),
     ("The user is not vegetarian.", "The user is vegetarian.", NO),
     ("The user prefers aisle seats to window seats.", "The user prefers window seats to aisle seats.", NO),
     ("The user runs 20 km a week.", "The user runs 10 km a week.", "the figure changed"),
@@ -106,7 +106,7 @@ def test_statements_about_different_things_are_kept() -> None:
 @pytest.mark.parametrize(
     ("newer", "older", "reason"),
     [
-        ("Give prices in dollars.", "Give prices in euros.", "'euros' became 'dollars'"),
+        ("Give prices in dollars.", "Give prices in euros.", "another way to answer was named"),
         ("Give prices in dollars.", "Give prices in dollars.", ""),
         ("Give prices in dollars and cents.", "Give prices in dollars.", ""),
         ("Include the fee.", "Include the source.", ""),
@@ -125,3 +125,15 @@ def test_no_text_takes_long(word: str) -> None:
     replacement(text, f"x {text}", 0.9)
     instruction_replacement(text, f"x {text}", 0.9)
     assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("The user has a dog called Rex.", "The user has a dog called Rex."),
+        ("The user has a dog called Rex.", "The user has a dog called Max."),
+        ("The user has two children.", "The user has two children in school."),
+    ],
+)
+def test_the_same_number_replaces_nothing(newer: str, older: str) -> None:
+    assert replacement(newer, older, 1.0) == ""

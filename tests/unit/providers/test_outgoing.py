@@ -1,6 +1,7 @@
 """Connections go to the address that was checked: once looked up, with the host of the URL, and nowhere forbidden."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from reflexio.models.extraction import Spend
 from reflexio.organisations import keys
 from reflexio.ports.chat import Messages
 from reflexio.ports.clock import SystemClock
-from reflexio.providers.chat.resolve import ProviderCredentials, resolve
+from reflexio.providers.chat.resolve import CallOptions, ProviderCredentials, PydanticChat, address
 from reflexio.providers.outgoing import AddressRefused, OutgoingAddresses
 from reflexio.settings import Settings
 from tests.unit.providers.chat.test_session import Colour
@@ -128,10 +129,15 @@ async def test_private_addresses_are_for_a_person_at_home_or_by_the_operators_wo
     await parts.close()
 
 
+def chat_at(url: str, provider: str, addresses: OutgoingAddresses) -> PydanticChat:
+    credentials = ProviderCredentials("secret-key", url)
+    found = address(f"{provider}:m", keys={provider: credentials}, options=CallOptions(timeout=9))
+    return PydanticChat(replace(found, addresses=addresses))
+
+
 @pytest.mark.parametrize("provider", ["custom", "openai", "anthropic", "google"])
 async def test_a_model_at_a_refused_address_says_so(provider: str) -> None:
-    credentials = ProviderCredentials("secret-key", "http://127.0.0.1:9/v1", OutgoingAddresses(refuse))
-    chat = resolve(f"{provider}:m", keys={provider: credentials})
+    chat = chat_at("http://127.0.0.1:9/v1", provider, OutgoingAddresses(refuse))
     with pytest.raises(ProviderRefused, match="REFLEXIO_PRIVATE_ADDRESSES=1"):
         await chat.ask(Messages("Look.", "A thing."), Colour)
     await chat.aclose()
@@ -142,8 +148,7 @@ async def test_a_model_at_a_refused_address_says_so(provider: str) -> None:
 async def test_no_byte_of_what_an_organisations_address_answers_is_in_the_error(provider: str, status: int) -> None:
     body = b'{"error": {"message": "SECRET", "type": "SECRET"}, "message": "SECRET"}'
     with webhook(lambda _: Raw(status, body)) as hook:
-        credentials = ProviderCredentials("secret-key", hook.url, OutgoingAddresses())
-        chat = resolve(f"{provider}:m", keys={provider: credentials}, timeout=9)
+        chat = chat_at(hook.url, provider, OutgoingAddresses())
         with pytest.raises(Exception) as raised:  # noqa: PT011
             await chat.ask(Messages("Look.", "A thing."), Colour)
         await chat.aclose()

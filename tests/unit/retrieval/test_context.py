@@ -189,3 +189,18 @@ def test_a_query_that_asks_nothing_needs_more_than_a_faint_likeness(query: str) 
     assert compose(faint, 1000, query).text == ""
     assert compose(faint, 1000, "Which language should this answer be in?").text
     assert compose([candidate(learning(1, "Answer in German"), words=5)], 1000, query).text
+
+
+@pytest.mark.parametrize(
+    ("trigger", "shown"),
+    [
+        ("The user asks for a refund", "- When the user asks for a refund: Call Eve"),
+        ("A customer is angry", "- When a customer is angry: Call Eve"),
+        ("When the lamp flickers", "- When the lamp flickers: Call Eve"),
+        ("before a refund", "- Before a refund: Call Eve"),
+        ("Anna calls", "- When Anna calls: Call Eve"),
+        ("", "- Call Eve"),
+    ],
+)
+def test_a_trigger_begins_the_sentence(trigger: str, shown: str) -> None:
+    assert shown in compose([candidate(learning(1, "Call Eve", trigger=trigger))], 1000).text

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reflexio.language.words import content_words, overlap
+from reflexio.learners.local.consolidation import replaces
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Quote
 from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 
-MOST_KEPT = 3
+MOST_KEPT = 12
 SAME = 0.8
 MOST_CACHED = 1000
 
@@ -45,6 +46,27 @@ def strongest(matches: Sequence[RuleMatch]) -> list[ExtractedLearning]:
         if len(kept) < MOST_KEPT and not is_repeated:
             kept.append(candidate)
     return kept
+
+
+async def without_outdated(matches: Sequence[RuleMatch], embedder: Embedder) -> list[RuleMatch]:
+    """Without what a later statement of the same conversation replaces: people change their minds."""
+    pairs = [
+        (older, newer)
+        for place, newer in enumerate(matches)
+        for older in matches[:place]
+        if replaces(newer.candidate, older.candidate.kind, older.candidate.content, older.candidate.trigger, 1.0)
+    ]
+    if not pairs:
+        return list(matches)
+    contents = list(dict.fromkeys(match.candidate.content for pair in pairs for match in pair))
+    vectors = dict(zip(contents, await embedder.embed(contents), strict=True))
+    outdated = []
+    for older, newer in pairs:
+        old, new = older.candidate, newer.candidate
+        cosine = float(vectors[old.content] @ vectors[new.content])
+        if replaces(new, old.kind, old.content, old.trigger, cosine):
+            outdated.append(older)
+    return [match for match in matches if not any(match is old for old in outdated)]
 
 
 @dataclass(frozen=True)

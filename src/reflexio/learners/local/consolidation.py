@@ -30,7 +30,8 @@ def decide(question: Neighbourhood) -> Decision:
         if _is_of_type(candidate, neighbour) and _is_same_case(candidate, neighbour)
     ]
     return (
-        _replace_contradicted(candidate, near)
+        _replace_contradicted(question)
+        or _drop_unneeded(candidate)
         or _drop_known(candidate, near)
         or _merge(candidate, near)
         or Decision("add", reason="Nothing stored says this.")
@@ -51,19 +52,36 @@ def _forget(question: Neighbourhood) -> Decision:
     return Decision("forget", targets, reason="The user asked to forget it.")
 
 
-def _replace_contradicted(candidate: ExtractedLearning, near: list[Neighbour]) -> Decision | None:
+def replaces(candidate: ExtractedLearning, kind: Kind, content: str, trigger: str, similarity: float) -> str:
+    """Why a new learning replaces another one; empty when both can stand."""
+    if candidate.kind is not kind or _owner(candidate.content) != _owner(content):
+        return ""
+    if kind is Kind.PROFILE:
+        return replacement(candidate.content, content, similarity)
+    reason = instruction_replacement(candidate.content, content, similarity)
+    # Whoever says the same with another value means the same, also after another request.
+    shared = len(content_words(candidate.content) & content_words(content))
+    is_same = not candidate.trigger or _share_case(candidate.trigger, trigger) or (shared > 1 and trigger != "")
+    return reason if is_same else ""
+
+
+def _replace_contradicted(question: Neighbourhood) -> Decision | None:
+    candidate = question.candidate
     reasons: dict[int, str] = {}
-    for neighbour in near:
-        texts = candidate.content, neighbour.learning.content
-        reason = replacement(*texts, neighbour.similarity)
-        if not reason and candidate.kind is not Kind.PROFILE:
-            reason = instruction_replacement(*texts, neighbour.similarity)
-        if reason:
-            reasons[neighbour.learning.id] = reason
+    for neighbour in question.neighbours:
+        stored = neighbour.learning
+        if stored.name in ("", candidate.name) and (
+            reason := replaces(candidate, stored.kind, stored.content, stored.trigger, neighbour.similarity)
+        ):
+            reasons[stored.id] = reason
     if not reasons:
         return None
     first = next(iter(reasons.values()))
     return Decision("replace", tuple(reasons), reason=f"It contradicts what was stored: {first}.")
+
+
+def _drop_unneeded(candidate: ExtractedLearning) -> Decision | None:
+    return Decision("drop", reason="It takes back nothing that is stored.") if candidate.only_replaces else None
 
 
 def _drop_known(candidate: ExtractedLearning, near: list[Neighbour]) -> Decision | None:
@@ -106,10 +124,15 @@ def _is_of_type(candidate: ExtractedLearning, neighbour: Neighbour) -> bool:
 
 def _is_same_case(candidate: ExtractedLearning, neighbour: Neighbour) -> bool:
     """Facts about different people, and playbooks for different requests, stand beside each other."""
-    owners = [_OWNER.match(content) for content in (candidate.content, neighbour.learning.content)]
-    owner, stored_owner = (match[1].lower() if match else "" for match in owners)
-    if owner != stored_owner:
-        return False
-    trigger, stored_trigger = content_words(candidate.trigger), content_words(neighbour.learning.trigger)
-    shared = len(trigger & stored_trigger)
-    return shared * 2 >= min(len(trigger), len(stored_trigger)) and bool(trigger) == bool(stored_trigger)
+    stored = neighbour.learning
+    return _owner(candidate.content) == _owner(stored.content) and _share_case(candidate.trigger, stored.trigger)
+
+
+def _owner(content: str) -> str:
+    match = _OWNER.match(content)
+    return match[1].lower() if match else ""
+
+
+def _share_case(trigger: str, stored_trigger: str) -> bool:
+    words, stored = content_words(trigger), content_words(stored_trigger)
+    return len(words & stored) * 2 >= min(len(words), len(stored)) and bool(words) == bool(stored)

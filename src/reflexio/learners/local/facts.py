@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
-from reflexio.learners.local.sentences import CUES, MASK, Sentence, in_third_person
+from reflexio.learners.local.grammar import in_third_person
+from reflexio.learners.local.sentences import CUES, MASK, Sentence
 from reflexio.models.learning import ProfileTimeToLive as Live
 
 FEWEST_WORDS = 3  # "I'm vegetarian" counts as three
@@ -45,8 +46,9 @@ class Fact:
 def facts(sentence: Sentence) -> Iterator[Fact]:
     """What a sentence says about its speaker."""
     for place, (start, end) in enumerate(_clauses(sentence.own)):
-        if fact := _fact(sentence, start, end):
-            yield replace(fact, is_aside=place > 0)
+        if (fact := _fact(sentence, start, end)) and not CUES["joking"].search(sentence.own):
+            for part in _joined(fact, sentence.own[start:end], sentence.text[start:end]):
+                yield replace(part, is_aside=place > 0)
     for about, weight, aside in _asides():
         if match := aside.search(sentence.own):
             who = sentence.text[match.start("who") : match.end("who")]
@@ -68,14 +70,34 @@ def time_to_live(about: str, text: str) -> Live:
 def _fact(sentence: Sentence, start: int, end: int) -> Fact | None:
     own, text = sentence.own[start:end], sentence.text[start:end]
     is_question = sentence.is_question and end >= len(sentence.own.rstrip(" ?!"))  # the last clause of a question
-    if MASK in own or CUES["momentary"].search(own) or len(re.findall(r"\w+", text)) < FEWEST_WORDS or is_question:
+    if is_question or MASK in own:
         return None
+    if cue := _cue_of(own):
+        fact = Fact(*cue, in_third_person(text), sentence)
+    elif CUES["affected"].match(own):
+        fact = Fact("health", 0.9, in_third_person(text), sentence)
+    else:
+        return None
+    return None if len(re.findall(r"\w+", text)) < FEWEST_WORDS or CUES["momentary"].search(own) else fact
+
+
+def _cue_of(own: str) -> tuple[str, float] | None:
+    """What a clause that states a fact is about, and its weight."""
     for about, weight, beginning in _beginnings():
         if (match := beginning.match(own)) and not CUES["dangling"].match(own[match.end() :]):
-            return Fact(about, weight, in_third_person(text), sentence)
-    if CUES["affected"].match(own):
-        return Fact("health", 0.9, in_third_person(text), sentence)
+            return about, weight
     return None
+
+
+def _joined(fact: Fact, own: str, text: str) -> Iterator[Fact]:
+    """Two facts of one subject apart: "I live in Berlin and work at a bakery". What refers back stays."""
+    for join in CUES["joined_fact"].finditer(own):
+        second = f"I {own[join.end() :]}"
+        if (cue := _cue_of(second)) and not CUES["refers_back"].search(second):
+            yield replace(fact, content=in_third_person(text[: join.start()]))
+            yield Fact(*cue, in_third_person(f"I {text[join.end() :]}"), fact.sentence)
+            return
+    yield fact
 
 
 def _clauses(own: str) -> Iterator[tuple[int, int]]:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from reflexio.language.words import content_words, figures, is_negative, overlap, words
 from reflexio.learners.local.candidates import RuleMatch, playbook_match
+from reflexio.learners.local.facts import facts
 from reflexio.learners.local.instructions import rejects
 from reflexio.learners.local.sentences import CUES, MOST_READ, Sentence, own_sentences, quotes, split_sentences
-from reflexio.learners.local.triggers import is_request, request_before, request_in, trigger_of
+from reflexio.learners.local.triggers import STANDING, is_request, request_before, request_in, trigger_of
 from reflexio.models.extraction import Quote, Turn
 from reflexio.ports.embedding import Embedder
 
@@ -83,13 +84,18 @@ async def repeated_request(turns: Sequence[Turn], place: int, embedder: Embedder
         return None
     says_again = bool(CUES["again"].search(turns[place].content))
     is_same_form = says_again or now.is_question == before.is_question
-    if CUES["another"].search(now.text) or not is_request(before) or not is_same_form:
+    if CUES["another"].search(now.text) or not is_request(before) or not is_same_form or _says_otherwise(now, before):
         return None
     if not await _is_same_request(now.text, before.text, ALMOST_SAME if says_again else SAME_REQUEST, embedder):
         return None
     content = f"Answer exactly what is asked; a first answer missed it, and the user asked again: {now.text}"
     rationale = "The user had to repeat the request after the answer."
     return playbook_match(0.95, content, trigger_of(before), rationale, quotes(before, now), signal="repetition")
+
+
+def _says_otherwise(now: Sentence, before: Sentence) -> bool:
+    """A changed mind repeats the words with another value: "my budget is 300" after "my budget is 200"."""
+    return next(facts(now), None) is not None or _differs(now.text, before.text)
 
 
 async def _is_same_request(one: str, other: str, threshold: float, embedder: Embedder) -> bool:
@@ -123,7 +129,7 @@ async def expert_difference(turns: Sequence[Turn], place: int, embedder: Embedde
     return playbook_match(
         1.5,
         "Include what an expert's answer has and the agent's lacked: " + " ".join(ended),
-        trigger_of(request),
+        trigger_of(request) if request else STANDING,
         f"An expert reviewed the answer; {len(points)} of its points were missing.",
         (*quotes(request), *(Quote(turn.id, point) for point in points)),
         signal="expert",

@@ -1,35 +1,40 @@
 """Instructions: what users tell the agent to do differently from now on, and what they ask it to forget.
 
-The cues are in `cues.toml`. What an instruction applies to is decided in `triggers`.
+Plain orders are read here with the cues of `cues.toml`, other forms in `corrections`. What an instruction applies to is
+decided in `triggers`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reflexio.learners.local.sentences import (
-    CUES,
-    MASK,
-    Sentence,
-    as_instruction,
-    cue_pairs,
-    in_third_person,
-    own_sentences,
-)
+from reflexio.learners.local.case_details import generalised, without_identifiers
+from reflexio.learners.local.corrections import correction
+from reflexio.learners.local.grammar import as_instruction, in_third_person
+from reflexio.learners.local.sentences import CUES, MASK, Sentence, cue_pairs, own_sentences
+from reflexio.learners.local.triggers import STANDING, belongs_to, has_content, request_before, trigger_of
 from reflexio.models.extraction import EVERYTHING, Turn
 
 _END_OF_ANSWER = 250  # characters in which an answer asks its question
+_LONGEST_FORM = 240  # characters of a sentence that is read for other forms than an order
+_MOST_PARTS = 6  # of a sentence that are read alone
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """What the user wants. `trigger` is empty unless the instruction names its own condition."""
+    """What the user wants. `trigger` is empty unless the instruction names its own condition, then it holds always.
+
+    `is_standing`: it holds from now on. `is_permission`: it only takes back what was asked for before.
+    """
 
     weight: float
     content: str
     trigger: str
     rationale: str
     sentence: Sentence
+    is_rejection: bool = False
+    is_standing: bool = False
+    is_permission: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,51 @@ def instructions(turns: Sequence[Turn], place: int) -> Iterator[Instruction]:
         # "No, don't book it" answers the question; "No, never book it" is meant for the next time, too.
         if instruction and (instruction.trigger or CUES["abiding"].search(sentence.own) or not is_momentary):
             yield instruction
+        elif not instruction and not is_refusal and (other := _other_form(sentence, is_answered=bool(answer))):
+            is_rejection = is_rejection or not other.is_permission
+            yield other
+
+
+def trigger_for(turns: Sequence[Turn], place: int, order: Instruction) -> tuple[str, Sentence | None] | None:
+    """The trigger of an instruction, and the request that it goes back to. None when no trigger can be true: then the
+    instruction was meant for the moment.
+
+    What the answers are to be like holds always. So does what is to be done "always" or "never", unless it speaks of
+    the request before it.
+    """
+    if order.trigger:
+        return order.trigger, None
+    is_abiding = order.is_standing or bool(CUES["lasting"].search(order.sentence.own))
+    if order.is_permission or CUES["answer_style"].search(order.content):
+        return STANDING, None
+    request = request_before(turns, place)
+    if request is None:
+        is_about_user = CUES["order"].match(order.content) and CUES["about_the_user"].search(order.content)
+        return (STANDING, None) if is_abiding or is_about_user else None
+    is_next_time = CUES["next_time"].search(order.sentence.own)
+    if is_abiding and not (order.is_rejection or is_next_time) and not belongs_to(order.content, turns, place, request):
+        return STANDING, None
+    return trigger_of(request), request
+
+
+def _other_form(sentence: Sentence, *, is_answered: bool) -> Instruction | None:
+    """The whole sentence, or the first of its parts, in one of the forms of `corrections`."""
+    if MASK in sentence.own or len(sentence.own) > _LONGEST_FORM:
+        return None
+    typed = sentence.text.rstrip(" .!?")
+    text = CUES["lead_in"].sub("", typed)
+    parts = list(dict.fromkeys([typed, text, *CUES["part"].split(text)]))
+    for part in parts[:_MOST_PARTS]:
+        clause = CUES["standing"].sub("", part if part == typed else CUES["lead_in"].sub("", part))
+        if found := correction(clause, is_answered=is_answered):
+            content = without_identifiers(found.content)
+            is_standing = clause != part or bool(CUES["lasting"].search(part))
+            rationale = "The user said how it should be."
+            if has_content(content):
+                return Instruction(
+                    1.25, content, found.trigger, rationale, sentence, True, is_standing, found.is_permission
+                )
+    return None
 
 
 def rejects(turn: Turn) -> bool:
@@ -101,13 +151,18 @@ def _instruction(sentence: Sentence, *, is_rejection: bool) -> Instruction | Non
         return None
     if clause.is_negated:
         content = f"Do not {content[:1].lower()}{content[1:]}"
+    content = without_identifiers(content)
+    if not has_content(content):
+        return None
     rationale = "The user gave this instruction."
     if is_rejection:
         rationale = "The user rejected the answer and said how it should be."
     weight = 1.3 if clause.is_standing or CUES["order"].match(clause.own) else 1.2
     if clause.is_rejection and clause.is_standing:
         weight = 1.4
-    return Instruction(weight, content, clause.trigger, rationale, sentence)
+    return Instruction(
+        weight, content, clause.trigger, rationale, sentence, is_rejection, clause.is_standing and not clause.trigger
+    )
 
 
 def _without_introduction(clause: Clause) -> Clause:
@@ -133,7 +188,7 @@ def _with_condition(clause: Clause) -> Clause:
     if not (CUES["order"].match(then) or CUES["imperative"].match(then) or CUES["reminder"].match(then)):
         return clause
     (start, end), (first, last) = match.span("when"), match.span("then")
-    trigger = in_third_person(clause.text[start:end]).rstrip(".")
+    trigger = generalised(in_third_person(clause.text[start:end]).rstrip("."))
     return replace(clause, own=clause.own[first:last], text=clause.text[first:last], is_standing=True, trigger=trigger)
 
 

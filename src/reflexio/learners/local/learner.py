@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -9,17 +10,16 @@ from pathlib import Path
 from reflexio import language as language_rules
 from reflexio.language.identify import OTHER
 from reflexio.learners.local import summarising
-from reflexio.learners.local.candidates import RuleMatch, TypeClassifier, playbook_match, strongest
+from reflexio.learners.local.candidates import RuleMatch, TypeClassifier, playbook_match, strongest, without_outdated
 from reflexio.learners.local.consolidation import decide
 from reflexio.learners.local.facts import facts, time_to_live
 from reflexio.learners.local.feedback import confirmation, expert_difference, repeated_request
-from reflexio.learners.local.instructions import Instruction, instructions, to_forget
+from reflexio.learners.local.instructions import Instruction, instructions, to_forget, trigger_for
 from reflexio.learners.local.languages.cues import LANGUAGES
 from reflexio.learners.local.languages.repeats import repeated_request as repeated_in_language
 from reflexio.learners.local.languages.rules import language_of_turn, matches_in, unread_turns
 from reflexio.learners.local.sentences import own_sentences, quotes
 from reflexio.learners.local.tool_failures import recoveries
-from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.models.config import Config
 from reflexio.models.extraction import (
     ClusterToSummarise,
@@ -27,6 +27,7 @@ from reflexio.models.extraction import (
     ExtractedLearning,
     Extraction,
     Neighbourhood,
+    Spend,
     Summary,
     Turn,
     Window,
@@ -49,10 +50,16 @@ class LocalLearner:
     def fingerprint(self) -> str:
         return _hash_of_rules()
 
+    async def check(self) -> Spend:
+        return Spend()
+
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
-        matches = [match for match in await self._matches(window.turns) if match.candidate.kind in kinds]
+        sessions = [match for turns in _sessions(window.turns) for match in await self._matches(turns)]
+        matches = [match for match in sessions if match.candidate.kind in kinds]
         to_remove = [match.candidate for match in matches if match.candidate.forget]
-        to_learn = strongest([match for match in matches if not match.candidate.forget])
+        to_learn = strongest(
+            await without_outdated([match for match in matches if not match.candidate.forget], self._embedder)
+        )
         candidates = tuple(await self._types.assign([*to_remove, *to_learn], config))
         return Extraction(candidates, unread=unread_turns(window.turns))
 
@@ -83,6 +90,14 @@ class LocalLearner:
         return await repeated_request(turns, place, self._embedder)
 
 
+def _sessions(turns: Sequence[Turn]) -> list[list[Turn]]:
+    """The turns by session: what was asked in one is not what is meant in another."""
+    sessions: dict[str, list[Turn]] = {}
+    for turn in turns:
+        sessions.setdefault(turn.session, []).append(turn)
+    return list(sessions.values())
+
+
 @cache
 def _hash_of_rules() -> str:
     """Of the source of the rules and their cues, so that it changes with every change of them."""
@@ -107,8 +122,8 @@ def _apply_rules(turns: Sequence[Turn]) -> dict[int, tuple[list[RuleMatch | None
                 continue
             forgotten = list(_requests_to_forget(turn))
             handled = {quote.text for match in forgotten for quote in match.candidate.evidence}
-            orders = [order for order in instructions(turns, place) if order.sentence.text not in handled]
-            commands = {order.sentence.text for order in orders}
+            orders = [order for order in instructions(turns, place) if order.sentence.verbatim not in handled]
+            commands = {order.sentence.verbatim for order in orders}
             from_orders = [_from_instruction(turns, place, order) for order in orders]
             from_facts = _from_facts(turn, handled, commands)
             matches[place] = [*forgotten, *from_orders, *from_facts, confirmation(turns, place)], bool(orders)
@@ -127,18 +142,21 @@ def _requests_to_forget(turn: Turn) -> Iterator[RuleMatch]:
                 yield RuleMatch(2.0, candidate)
 
 
-def _from_instruction(turns: Sequence[Turn], place: int, order: Instruction) -> RuleMatch:
-    request = None if order.trigger else request_before(turns, place)
-    trigger = order.trigger or trigger_of(request)
+def _from_instruction(turns: Sequence[Turn], place: int, order: Instruction) -> RuleMatch | None:
+    applies = trigger_for(turns, place, order)
+    if applies is None:
+        return None
+    trigger, request = applies
     evidence = quotes(request, order.sentence)
-    return playbook_match(order.weight, order.content, trigger, order.rationale, evidence, signal="instruction")
+    match = playbook_match(order.weight, order.content, trigger, order.rationale, evidence, signal="instruction")
+    return match if not order.is_permission else replace(match, candidate=replace(match.candidate, only_replaces=True))
 
 
 def _from_facts(turn: Turn, handled: set[str], commands: set[str]) -> Iterator[RuleMatch]:
     """Facts; of a sentence that is a command only what it says besides."""
     for sentence in own_sentences(turn):
         for fact in facts(sentence):
-            if sentence.text in handled or (sentence.text in commands and not fact.is_aside):
+            if sentence.verbatim in handled or (sentence.verbatim in commands and not fact.is_aside):
                 continue
             candidate = ExtractedLearning(
                 Kind.PROFILE,

@@ -1,6 +1,7 @@
 """A tool call that failed, and the call of the same tool that then worked: the difference becomes a playbook."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ LONGEST_VALUE = 120
 MOST_DIFFERENCES = 4
 TYPES = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
 
+_LONG_NUMBER = re.compile(r"\d[\d.:/-]*\d{2}[\d.:/-]*|\b\d+(?=[-/:]\d)|\d{3,}")
 _ARGUMENTS = ("input", "args", "arguments", "params", "parameters", "tool_input", "kwargs")
 
 
@@ -64,7 +66,7 @@ def _recovery(
     values = [after[key] for key in changed if isinstance(after.get(key), str) and after[key].strip()]
     return playbook_match(
         1.15,
-        f"Call {worked.name} {differences}. Otherwise it fails: {_shortened(problem)}",
+        f"Call {worked.name} {differences}. Otherwise it fails: {_shortened(_shape(problem))}",
         f"The agent calls {worked.name}" + (f" after: {trigger_of(request)}" if request else ""),
         "The call failed, and worked when this was changed.",
         (
@@ -84,12 +86,28 @@ def _cut_between_words(text: str) -> str:
 
 
 def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:
-    old, new = (_shortened(json.dumps(arguments.get(key), ensure_ascii=False)) for arguments in (before, after))
     if key not in after:
         return f"without {key}"
     if _has_other_type(before.get(key), after[key]):
         return f"with {key} as {TYPES[type(after[key])]}, not as {TYPES[type(before[key])]}"
-    return f"with {key}={new}, not {old}" if key in before else f"with {key}={new}"
+    old, new = (_value(key, arguments.get(key)) for arguments in (before, after))
+    if key in before and old == new:
+        return f"with the {key} of the case at hand"
+    if key in before:
+        return f"with {key}={new}, not {old}"
+    return f"with {key}" if CUES["key_of_case"].search(key) else f"with {key}={new}"
+
+
+def _value(key: str, value: Any) -> str:
+    """A setting as it is; of what belongs to one case, such as a date or an identifier, only its form."""
+    text = _shortened(json.dumps(value, ensure_ascii=False))
+    is_of_case = bool(CUES["key_of_case"].search(key)) or (isinstance(value, str) and sum(map(str.isdigit, value)) > 2)
+    return _shape(text) if is_of_case else text
+
+
+def _shape(text: str) -> str:
+    """With "#" for the digits of longer numbers, and without addresses."""
+    return _LONG_NUMBER.sub(lambda number: re.sub(r"\d", "#", number[0]), CUES["address"].sub(" …", text))
 
 
 def _has_other_type(old: Any, new: Any) -> bool:

@@ -1,20 +1,18 @@
-"""When a learning applies: the request that it goes back to, in the third person."""
+"""When a learning applies: the request of the same session that it goes back to, in the third person and without what
+belongs to that one case. Standing orders have no trigger."""
 
 import re
 from collections.abc import Sequence
 
-from reflexio.learners.local.sentences import (
-    CUES,
-    Sentence,
-    cue_pairs,
-    in_third_person,
-    own_sentences,
-    third_person_pronouns,
-)
+from reflexio.language.words import content_words
+from reflexio.learners.local.case_details import generalised
+from reflexio.learners.local.grammar import in_third_person, third_person_pronouns
+from reflexio.learners.local.sentences import CUES, Sentence, cue_pairs, own_sentences
 from reflexio.models.extraction import Turn
 
-ANYTHING = "The user asks for anything"
 LONGEST = 220
+STANDING = ""
+"""The trigger of what holds whatever is asked."""
 
 
 def request_before(turns: Sequence[Turn], place: int) -> Sentence | None:
@@ -30,29 +28,45 @@ def request_before(turns: Sequence[Turn], place: int) -> Sentence | None:
 def request_in(turn: Turn) -> Sentence | None:
     """The sentence of a turn that asks for something: a question first, else a need, else any sentence."""
     sentences = [sentence for sentence in own_sentences(turn) if not CUES["small_talk"].match(sentence.own)]
+    sentences = [
+        sentence for sentence in sentences if trigger_of(sentence) and not CUES["identifier"].search(sentence.own)
+    ]
     for is_asking in (_is_direct, _is_need, lambda sentence: len(sentence.text.split()) > 2):
         if request := next((sentence for sentence in sentences if is_asking(sentence)), None):
             return request
     return None
 
 
-def trigger_of(request: Sentence | None) -> str:
-    """A request as a trigger, in the third person.
-
-    >>> trigger_of(None)
-    'The user asks for anything'
-    """
-    if request is None:
-        return ANYTHING
+def trigger_of(request: Sentence) -> str:
+    """A request as a trigger, in the third person; empty when it does not say what is asked for."""
     text = CUES["greeting"].sub("", request.text).rstrip(" ?.!…")[:LONGEST]
+    if CUES["no_request"].match(text):
+        return ""
+    text = generalised(text)
+    if not content_words(text) - content_words(" ".join(CUES.lists["says_nothing"])):
+        return ""
     for form, template in cue_pairs("requests"):
         if match := form.match(text):
             return "The user " + template.format(_uncapitalised(third_person_pronouns(match["what"])))
-    if CUES["need"].match(text) or re.match(r"(I|my|we)\b", text):
+    if CUES["need"].match(text) or re.match(r"(I|my|we)\b", text, re.I):
         return in_third_person(re.sub(r"^we\b", "I", text, flags=re.I)).rstrip(".")
     if _begins_with_verb(text):
         return f"The user asks to {_uncapitalised(third_person_pronouns(text))}"
     return f"The user {'asks' if request.is_question else 'says'}: {third_person_pronouns(text)}"
+
+
+def has_content(instruction: str) -> bool:
+    """Whether an instruction says what to do, and not only "do it like this every time"."""
+    return bool(content_words(instruction) - content_words(" ".join(CUES.lists["says_nothing"])))
+
+
+def belongs_to(content: str, turns: Sequence[Turn], place: int, request: Sentence) -> bool:
+    """Whether an instruction speaks of the matter of a request or of the answer to it, by the words they share."""
+    if CUES["of_this_matter"].search(content):
+        return True
+    answer = next((turn.content for turn in reversed(turns[:place]) if turn.role == "agent"), "")
+    words = content_words(content)
+    return bool(words & content_words(request.text) or words & content_words(answer[:2_000]))
 
 
 def is_request(sentence: Sentence) -> bool:

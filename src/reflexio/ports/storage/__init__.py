@@ -10,6 +10,7 @@ from reflexio.ports.storage.database import Store as Store
 from reflexio.ports.storage.database import Tx as Tx
 from reflexio.ports.storage.documents import Configs as Configs
 from reflexio.ports.storage.documents import Keys as Keys
+from reflexio.ports.storage.documents import NewApiKey as NewApiKey
 from reflexio.ports.storage.documents import Operations as Operations
 from reflexio.ports.storage.documents import Receipt as Receipt
 from reflexio.ports.storage.documents import Receipts as Receipts
@@ -17,6 +18,7 @@ from reflexio.ports.storage.documents import Spending as Spending
 from reflexio.ports.storage.documents import Stalls as Stalls
 from reflexio.ports.storage.documents import StoredApiKey as StoredApiKey
 from reflexio.ports.storage.index import NO_VECTORS as NO_VECTORS
+from reflexio.ports.storage.index import IndexBacklog as IndexBacklog
 from reflexio.ports.storage.index import Matched as Matched
 from reflexio.ports.storage.index import QueryVector as QueryVector
 from reflexio.ports.storage.index import TextVectors as TextVectors

@@ -53,14 +53,28 @@ class Unembedded:
     text: str
 
 
+@dataclass(frozen=True)
+class IndexBacklog:
+    """Rows of all organisations that search cannot find completely yet; `since` is when the oldest was stored.
+
+    Both times are 0 where nothing waits.
+    """
+
+    turns_not_indexed: int = 0
+    not_indexed_since: int = 0
+    learnings_without_vector: int = 0
+    turns_without_vector: int = 0
+    without_vector_since: int = 0
+
+
 class Vectors(Protocol):
     """The vectors of all organisations, for the embedding backlog."""
 
     def index_turns(self, limit: int) -> int:
         """Adds turns to the word index, oldest first, and queues them for embedding; returns how many."""
 
-    def backlog(self) -> int:
-        """The number of rows without a vector."""
+    def backlog(self) -> IndexBacklog:
+        """What waits for the word index or for a vector. A turn that is not indexed counts once, for the former."""
 
     def waiting(self, limit: int) -> list[Unembedded]:
         """Rows without a vector, learnings first, then oldest first."""

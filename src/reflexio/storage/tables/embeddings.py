@@ -6,11 +6,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, insert, select, update
 
 from reflexio.models.learning import Kind, Learning
-from reflexio.ports.storage import Unembedded
+from reflexio.ports.storage import IndexBacklog, Unembedded
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
 from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import attributes, in_batches
-from reflexio.storage.schema import interactions, learnings, unembedded, vectors
+from reflexio.storage.schema import interactions, learnings, requests, unembedded, vectors
 
 TURN = "interaction"
 TURN_INDEX = FulltextIndex(TURN)
@@ -89,8 +89,41 @@ class SqlVectors:
             self._connection.execute(update(interactions).where(indexed).values(is_indexed=True))
         return len(rows)
 
-    def backlog(self) -> int:
-        return int(self._connection.execute(select(func.count()).select_from(unembedded)).scalar_one())
+    def backlog(self) -> IndexBacklog:
+        turn, queue = interactions.c, unembedded.c
+        counted = select(queue.lane, func.count(), func.min(queue.seq)).group_by(queue.lane)
+        lanes = {row[0]: (row[1], row[2]) for row in self._connection.execute(counted)}
+        not_indexed = self._connection.execute(select(func.count(), func.min(turn.id)).where(~turn.is_indexed)).one()
+        learned, (turns, first_turn) = lanes.get(LEARNING_LANE, (0, None)), lanes.get(TURN_LANE, (0, None))
+        since = (self._stored_at(learned[1]), self._stored_at(first_turn))
+        return IndexBacklog(
+            not_indexed[0],
+            self._published_at(not_indexed[1]),
+            learned[0],
+            turns,
+            min((moment for moment in since if moment), default=0),
+        )
+
+    def _stored_at(self, seq: int | None) -> int:
+        """When the row of a place in the queue was stored, as far as it is still there."""
+        if seq is None:
+            return 0
+        query = select(unembedded.c.kind, unembedded.c.row_id).where(unembedded.c.seq == seq)
+        kind, row_id = self._connection.execute(query).one()
+        if kind == TURN:
+            return self._published_at(row_id)
+        changed = select(learnings.c.modified_at).where(learnings.c.id == row_id)
+        return int(self._connection.execute(changed).scalar_one_or_none() or 0)
+
+    def _published_at(self, turn_id: int | None) -> int:
+        """By the server's clock; turns may state times of their own."""
+        if turn_id is None:
+            return 0
+        turn = interactions.c
+        query = select(requests.c.created_at).where(
+            turn.id == turn_id, requests.c.org_id == turn.org_id, requests.c.request_id == turn.request_id
+        )
+        return int(self._connection.execute(query).scalars().first() or 0)
 
     def waiting(self, limit: int) -> list[Unembedded]:
         query = select(unembedded).order_by(unembedded.c.lane, unembedded.c.seq).limit(limit)

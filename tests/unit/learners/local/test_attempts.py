@@ -28,12 +28,10 @@ FAILED = [
 async def test_what_differed_between_a_failed_call_and_one_that_worked_is_learned(failed: Turn) -> None:
     turns = [ASKED, failed, called(3, "success", input={"to": "OSL", "date": "2024-05-20"}, output=["SK12"])]
     (found,) = await learned(turns)
-    assert 'date="2024-05-20", not "20 May"' in found.content
+    assert 'date="####-##-##", not "20 May"' in found.content
     assert "Date must be YYYY-MM-DD" in found.content
     assert "to=" not in found.content
-    assert (
-        found.trigger == "The agent calls search_flights after: The user asks to find them a flight to Oslo on May 20th"
-    )
+    assert found.trigger == "The agent calls search_flights after: The user asks to find them a flight"
     assert_grounded([found], turns)
 
 
@@ -134,7 +132,7 @@ async def test_what_worked_goes_back_to_what_was_asked_for() -> None:
             "Found it! Thank you so much for your help!",
         )
     )
-    assert found.trigger == "The user needs help with their order #12345"
+    assert found.trigger == "The user needs help with their order"
     assert found.content.startswith("Do what worked: The package was left at the building's front desk.")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from reflexio.language import contradiction, standing, words
 from reflexio.language.words import CueFile
-from reflexio.learners.local import sentences
+from reflexio.learners.local import corrections, sentences, spelling
 
 LOCAL_LEARNER = sorted(Path(sentences.__file__).parent.glob("*.py"))
 
@@ -26,6 +26,6 @@ def test_the_rules_use_every_cue_of_their_file_and_no_other(cues: CueFile, sourc
     assert set(re.findall(r'CUES\.lists\["(\w+)"\]', code)) <= set(cues.data.get("lists", ()))
 
 
-@pytest.mark.parametrize("cues", [words.CUES, standing.CUES, sentences.CUES])
+@pytest.mark.parametrize("cues", [words.CUES, standing.CUES, sentences.CUES, corrections.FORMS, spelling.TYPED])
 def test_every_cue_compiles(cues: CueFile) -> None:
-    assert all(cues[name].pattern for name in (*cues.data["phrases"], *cues.data.get("regexes", ())))
+    assert all(cues[name].pattern for name in (*cues.data.get("phrases", ()), *cues.data.get("regexes", ())))

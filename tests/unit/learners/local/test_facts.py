@@ -76,18 +76,21 @@ async def test_plans_end_and_traits_stay(said: str, live: Live) -> None:
     assert [each.time_to_live for each in await learned(talk(said))] == [live]
 
 
-async def test_a_conversation_gives_three_facts_at_most_and_the_strongest() -> None:
+async def test_all_facts_of_one_message_are_kept_the_strongest_first() -> None:
     said = (
         "I'm a teacher. I live in Bonn. I drive a van. I'm allergic to nuts. I hate crowds. I prefer trains. I love "
         "jazz. "
         "I speak Danish."
     )
-    found = await learned(talk(said))
-    assert [each.content for each in found] == [
-        "The user is allergic to nuts.",
-        "The user hates crowds.",
-        "The user prefers trains.",
-    ]
+    found = [each.content for each in await learned(talk(said))]
+    assert found[:3] == ["The user is allergic to nuts.", "The user hates crowds.", "The user prefers trains."]
+    assert len(found) == 8
+
+
+async def test_a_conversation_gives_a_dozen_facts_at_most() -> None:
+    animals = ["cat", "dog", "cow", "pig", "hen", "goat", "duck", "horse", "sheep", "snake", "mouse", "frog", "bee"]
+    said = " ".join(f"I own a {animal}." for animal in animals)
+    assert len(await learned(talk(said))) == 12
 
 
 async def test_a_fact_told_twice_is_learned_once() -> None:

@@ -10,7 +10,7 @@ FORGET = {
     "Please forget my address.": "The user's address",
     "Can you forget what I told you about my job?": "The user's job",
     "Delete what you know about my health.": "The user's health",
-    "Delete everything you know about my dog, please.": "The user's dog, please",
+    "Delete everything you know about my dog, please.": "The user's dog",
     "Remove my birthday from your memory.": "The user's birthday",
     "Please don't remember my salary.": "The user's salary",
     "Stop storing my location.": "The user's location",

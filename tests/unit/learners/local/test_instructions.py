@@ -12,7 +12,7 @@ CORRECTED = [
     (
         ("How much is the flight to Oslo?", "It is 210 dollars.", "No, always give prices in euros."),
         "Always give prices in euros.",
-        "The user asks: how much is the flight to Oslo",
+        "The user asks: how much is the flight",
     ),
     (
         (
@@ -46,7 +46,7 @@ CORRECTED = [
     (
         ("Convert 3 miles.", "3 miles are 15,840 feet.", "Nope, use kilometres."),
         "Use kilometres.",
-        "The user asks to convert 3 miles",
+        "The user asks to convert some miles",
     ),
     (
         ("Show me the logs.", "Here are all the logs.", "Please stop sending me whole files."),
@@ -56,7 +56,7 @@ CORRECTED = [
     (
         ("What's the weather?", "It is 68 degrees Fahrenheit.", "From now on, use Celsius."),
         "Use Celsius.",
-        "The user asks: what's the weather",
+        "",
     ),
     (
         ("Review my essay.", "Nice essay!", "Next time, point out the weak arguments."),
@@ -71,7 +71,7 @@ CORRECTED = [
     (
         ("Plan my week in Rome.", "Monday: museum …", "You forgot to include my rest days."),
         "Be sure to include the user's rest days.",
-        "The user asks to plan their week in Rome",
+        "The user asks to plan their week",
     ),
     (
         ("Order lunch for the team.", "Ordered.", "You shouldn't have used my private card."),
@@ -91,7 +91,7 @@ CORRECTED = [
     (
         ("Set the thermostat to 20.", "Done: 20 Fahrenheit.", "Celsius, not Fahrenheit!"),
         "The answer should be Celsius, not Fahrenheit.",
-        "The user asks to set the thermostat to 20",
+        "",
     ),
     (
         ("What's my balance?", "200 dollars.", "It should be in euros, I live in Spain."),
@@ -164,9 +164,9 @@ async def test_the_reason_of_an_instruction_is_a_fact() -> None:
     assert [each.content for each in found] == ["The answer should be in euros.", "The user lives in Spain."]
 
 
-async def test_an_instruction_without_a_request_holds_for_anything() -> None:
+async def test_an_instruction_without_a_request_has_no_trigger() -> None:
     (found,) = await learned(talk("From now on, always answer in short sentences."))
-    assert (found.trigger, found.content) == ("The user asks for anything", "Always answer in short sentences.")
+    assert (found.trigger, found.content) == ("", "Always answer in short sentences.")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ async def test_an_instruction_that_names_its_case_holds_there(said: str) -> None
 async def test_a_second_correction_goes_back_to_the_same_request() -> None:
     said = ("Draft a reply to Jo.", "Yo Jo", "No, use a formal tone.", "Dear Sir", "No, write only two sentences.")
     found = await learned(talk(*said))
-    assert [each.trigger for each in found] == ["The user asks to draft a reply to Jo"] * 2
+    assert [each.trigger for each in found] == ["The user asks to draft a reply"] * 2
 
 
 async def test_what_was_learned_from_already_is_context_only() -> None:

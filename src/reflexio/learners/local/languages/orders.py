@@ -24,13 +24,15 @@ def orders(turns: Sequence[Turn], place: int, cues: LanguageCues) -> Iterator[Or
     """The orders in one turn of the user, given the turns before it."""
     answer = next((turn.content.rstrip() for turn in reversed(turns[:place]) if turn.role == "agent"), "")
     asks = any(mark in answer[-_END_OF_ANSWER:] for mark in _QUESTION_MARKS)
-    rejects = False
+    rejects = refuses = False
     for spoken in spoken_sentences(turns[place], cues):
         if spoken.is_masked:
             continue
         is_no = bool(cues["plain_no"].match(spoken.plain))
-        rejects = rejects or bool(answer and cues["rejection"].match(spoken.plain) and not (asks and is_no))
-        if order := _order(spoken, cues, has_answer=bool(answer) and not asks, rejects=rejects):
+        # "No, don't call me" answers the question whether to call.
+        refuses = refuses or (asks and is_no)
+        rejects = rejects or bool(answer and cues["rejection"].match(spoken.plain) and not refuses)
+        if order := _order(spoken, cues, has_answer=bool(answer) and not asks, rejects=rejects, refuses=refuses):
             yield order
 
 
@@ -38,7 +40,7 @@ def rejects_answer(turn: Turn, cues: LanguageCues) -> bool:
     return any(cues["rejection"].match(spoken.plain) for spoken in spoken_sentences(turn, cues))
 
 
-def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: bool) -> Order | None:
+def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: bool, refuses: bool) -> Order | None:
     plain = spoken.plain
     lead = cues["lead_in"].match(plain)
     start = lead.end() if lead else 0
@@ -46,12 +48,19 @@ def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: boo
     if has_answer and cues["reproach"].match(core):
         return Order(cues.frame("said", spoken.sentence.text), spoken, is_standing=False)
     is_polite = bool(cues["polite_order"].match(core))
-    if (spoken.is_question and not is_polite) or not core or cues["no_order"].match(core):
+    if (spoken.is_question and not is_polite) or not core:
         return None
     is_order = is_polite or bool(cues["order"].match(core) or cues["order_at_end"].search(core))
-    is_about_answers = bool(cues["how_to_answer"].search(core)) and not cues["one_off"].search(core)
-    is_abiding = bool(cues["abiding"].search(core)) and not cues["one_off"].search(core)
-    if is_about_answers and (is_order or cues["bare_style"].match(core)):
+    is_once = bool(cues["one_off"].search(core))
+    is_about_answers = bool(cues["how_to_answer"].search(core)) and not is_once
+    is_abiding = bool(cues["abiding"].search(core)) and not is_once
+    if is_about_answers and cues["bare_style"].match(core):
+        return _written(spoken, start, is_standing=True)
+    if cues["no_order"].match(core):
+        return None
+    if cues["prohibition"].match(core) and not is_once and not rejects and not refuses:
+        return _written(spoken, start, is_standing=True)
+    if is_about_answers and is_order:
         return _written(spoken, start, is_standing=True)
     is_corrected = rejects and (is_order or cues["wanted"].search(core) or cues["should"].search(core))
     if is_corrected or (has_answer and is_order and cues["first"].search(core)):

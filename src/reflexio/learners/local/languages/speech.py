@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reflexio.learners.local.languages.cues import LanguageCues, folded
-from reflexio.learners.local.sentences import MASK, Sentence, own_sentences
+from reflexio.learners.local.sentences import MASK, Sentence, typed_sentences
 from reflexio.models.extraction import Turn
 
 _END = re.compile(r"[。！？；!?]+[”’」』）)]*")
@@ -41,7 +41,7 @@ class Spoken:
 def spoken_sentences(turn: Turn, cues: LanguageCues) -> list[Spoken]:
     """The sentences of a turn, up to where a text of somebody else is handed over."""
     spoken: list[Spoken] = []
-    for sentence in own_sentences(turn):
+    for sentence in typed_sentences(turn):
         for piece in _pieces(sentence) if cues.language == "zh" else (sentence,):
             words = Spoken(piece, cues)
             if cues["handed_over"].search(words.plain) or cues["injection"].search(words.plain):
@@ -58,7 +58,8 @@ def _pieces(sentence: Sentence) -> list[Sentence]:
         if text.strip():
             left = start + len(text) - len(text.lstrip())
             right = left + len(text.strip())
-            pieces.append(Sentence(sentence.turn, sentence.text[left:right], sentence.own[left:right]))
+            words = sentence.text[left:right]
+            pieces.append(Sentence(sentence.turn, words, sentence.own[left:right], words))
         start = end
     return pieces
 
