@@ -36,6 +36,7 @@ from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
+from reflexio.providers.outgoing import OutgoingAddresses
 from reflexio.retrieval.embedding_backlog import keep_embedding, keep_indexing
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.index_status import IndexStatus
@@ -211,10 +212,25 @@ def choose_critic(settings: Settings, chats: ChatModels, config: Config) -> Crit
     return LlmCritic(judge, chats.get(config, writer) if writer else judge)
 
 
-async def choose_assistant(settings: Settings, database: Database, config: PlaybookOptimizerConfig) -> Assistant:
+async def choose_assistant(
+    settings: Settings, database: Database, config: PlaybookOptimizerConfig, addresses: OutgoingAddresses
+) -> Assistant:
     from reflexio.providers.assistants import resolve
 
-    return await resolve(config, lambda: script_folder(settings, database))
+    return await resolve(config, lambda: script_folder(settings, database), addresses=addresses)
+
+
+def outgoing_addresses(settings: Settings, database: Database) -> OutgoingAddresses:
+    """What organisations may let the server call. A person at home has a model server on their own machine."""
+
+    async def allows_private() -> bool:
+        if settings.private_addresses is not None:
+            return settings.private_addresses
+        if not is_loopback(settings.host) or settings.api_key or settings.require_key:
+            return False
+        return not await any_exists(database)
+
+    return OutgoingAddresses(allows_private)
 
 
 async def script_folder(settings: Settings, database: Database) -> Path:
@@ -240,7 +256,8 @@ async def build(
     clock, embedder = clock or SystemClock(), embedder or choose_embedder(settings)
     database = await open_database(settings)
     work = work or choose_work(settings, database, clock)
-    scopes, stalls, chats = ScopeClassifier(embedder), StallMonitor(clock), ChatModels(settings)
+    addresses = outgoing_addresses(settings, database)
+    scopes, stalls, chats = ScopeClassifier(embedder), StallMonitor(clock), ChatModels(settings, addresses)
 
     @cache
     def local_learner() -> Learner:
@@ -259,7 +276,7 @@ async def build(
     aggregation_worker = AggregationWorker(database, clock, setup_for, stalls)
     aggregation_worker.register(work)
     backends = OptimisationBackends(
-        lambda config: choose_assistant(settings, database, config),
+        lambda config: choose_assistant(settings, database, config, addresses),
         lambda config: choose_critic(settings, chats, config),
     )
     optimisation = OptimisationService(work, clock, backends)

@@ -47,7 +47,8 @@ class Settings:
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
     learner when empty. concurrency: windows learned at the same time. scripts: the folder of assistant scripts;
     without it, any script may run on a server without keys that only this machine reaches. max_connections: open at the
-    same time. require_key: refuse all callers without a key, also on this machine.
+    same time. require_key: refuse all callers without a key, also on this machine. private_addresses: whether models
+    and webhooks of organisations may be on private addresses; by default only on a server without keys on loopback.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -76,6 +77,7 @@ class Settings:
     scripts: Path | None = None
     max_connections: int = 1000
     require_key: bool = False
+    private_addresses: bool | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -110,7 +112,7 @@ def _parse(name: str, text: str) -> object:
             return _parse_number(name, text, maximum=LAST_PORT)
         case "max_body_bytes" | "concurrency" | "max_connections":
             return _parse_number(name, text)
-        case "require_key":
+        case "require_key" | "private_addresses":
             return _parse_switch(name, text)
         case "log_level":
             if text.lower() not in LOG_LEVELS:
