@@ -171,7 +171,8 @@ class Reflexio:
 async def open_database(settings: Settings) -> Database:
     from reflexio.storage.sqlite import open_sqlite
 
-    return await asyncio.to_thread(open_sqlite, settings.data / DATABASE)
+    path, cap = settings.data / DATABASE, settings.max_daily_tokens
+    return await asyncio.to_thread(open_sqlite, path, max_daily_tokens=cap)
 
 
 def choose_embedder(settings: Settings) -> Embedder:

@@ -46,6 +46,7 @@ class Settings:
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
     learner when empty. concurrency: windows learned at the same time. scripts: the folder of assistant scripts;
     without it, any script may run on a server without keys that only this machine reaches.
+    max_daily_tokens: what each organisation may spend on models in a day, whatever its own budget.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -72,6 +73,7 @@ class Settings:
     xai_api_key: str = field(default="", metadata={"variable": "XAI_API_KEY"}, repr=False)
     zai_api_key: str = field(default="", metadata={"variable": "ZAI_API_KEY"}, repr=False)
     scripts: Path | None = None
+    max_daily_tokens: int | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -104,7 +106,7 @@ def _parse(name: str, text: str) -> object:
             return Path(text).expanduser()
         case "port":
             return _parse_number(name, text, maximum=LAST_PORT)
-        case "max_body_bytes" | "concurrency":
+        case "max_body_bytes" | "concurrency" | "max_daily_tokens":
             return _parse_number(name, text)
         case "log_level":
             if text.lower() not in LOG_LEVELS:
