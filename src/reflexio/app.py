@@ -230,8 +230,8 @@ async def script_folder(settings: Settings, database: Database) -> Path:
         return settings.scripts
     if not is_loopback(settings.host):
         raise InvalidRequest(f"This server runs no scripts: other machines can reach it. {NAME_FOLDER}")
-    if settings.api_key or await any_exists(database):
-        raise InvalidRequest(f"This server runs no scripts: it has API keys. {NAME_FOLDER}")
+    if settings.require_key or settings.api_key or await any_exists(database):
+        raise InvalidRequest(f"This server runs no scripts: callers need API keys. {NAME_FOLDER}")
     return ANYWHERE
 
 

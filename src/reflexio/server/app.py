@@ -90,7 +90,7 @@ class ServerApp(FastAPI):
         self.state.stopping = False
         self.entry = RequestGate(
             self.by_fastapi,
-            authenticator=Authenticator(parts.database, settings.api_key),
+            authenticator=Authenticator(parts.database, settings.api_key, require_key=settings.require_key),
             limiter=RateLimiter(settings.rate_limits),
             max_body_bytes=settings.max_body_bytes,
             direct=direct_handlers(ROUTERS),

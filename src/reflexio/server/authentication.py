@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from reflexio.errors import NotAuthorised
+from reflexio.errors import KeyNeeded, NotAuthorised
 from reflexio.models.access import Caller
 from reflexio.models.loopback import is_loopback
 from reflexio.organisations.keys import DEFAULT_ORG, any_exists, digest
@@ -17,12 +17,11 @@ from reflexio.ports.storage import Database, Keys
 CACHE_SECONDS = 2.0
 """How long a lookup of keys is cached: a new or revoked key takes effect after at most that long."""
 MAX_CACHED_TOKENS = 10_000
-FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
 def is_local(peer: str, headers: Headers) -> bool:
-    """Whether the caller is on this machine, and is neither a proxy nor a web page from elsewhere."""
-    if not is_loopback(peer) or any(name in headers for name in FORWARDED):
+    """Whether the caller is on this machine, and is no web page from elsewhere. A proxy has no `peer`."""
+    if not is_loopback(peer):
         return False
     origin = headers.get("origin")
     return is_loopback(_host(f"//{headers.get('host', '')}")) and (origin is None or is_loopback(_host(origin)))
@@ -53,8 +52,16 @@ def _look_up(keys: Keys, token_digest: str) -> TokenLookup:
 class Authenticator:
     """Finds for whom each request speaks. `api_key` is the operator's own key, for the default organisation."""
 
-    def __init__(self, database: Database, api_key: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        database: Database,
+        api_key: str,
+        *,
+        require_key: bool = False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
+        self._require_key = require_key
         self._operator_digest = digest(api_key) if api_key else ""
         self._monotonic = monotonic
         self._tokens: dict[str, tuple[float, TokenLookup]] = {}
@@ -73,7 +80,7 @@ class Authenticator:
         elif await self._keys_exist():
             raise NotAuthorised
         if not is_local(peer, headers):
-            raise NotAuthorised("Without a key only callers on the same machine are served.")
+            raise KeyNeeded
         return Caller(DEFAULT_ORG)
 
     async def _token_lookup(self, token_digest: str) -> TokenLookup:
@@ -89,7 +96,7 @@ class Authenticator:
         return lookup
 
     async def _keys_exist(self) -> bool:
-        if self._operator_digest:
+        if self._require_key or self._operator_digest:
             return True
         cached_at, exist = self._any_key
         now = self._monotonic()

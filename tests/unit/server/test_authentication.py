@@ -45,8 +45,18 @@ async def test_a_caller_on_another_machine_is_refused_without_keys(app: FastAPI)
     transport = httpx.ASGITransport(app, client=("192.168.1.2", 9))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.get("/api/whoami")
-    assert "same machine" in problem(answer, 401)
+    assert "same machine" in problem(answer, 403)
     assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_with_require_key_this_machine_needs_one_too(database: Database) -> None:
+    authenticator = Authenticator(database, "", require_key=True)
+    for headers in (LOCAL, Headers({"host": "localhost", "authorization": "Bearer anything"})):
+        with pytest.raises(NotAuthorised):
+            await authenticator.authenticate("127.0.0.1", headers)
+    created = await keys.create(database, SystemClock(), "acme")
+    caller = await authenticator.authenticate("127.0.0.1", bearing(created.token))
+    assert caller.org_id == "acme"
 
 
 async def test_a_revoked_key_is_refused_after_two_seconds(database: Database, ticks: Ticks) -> None:

@@ -16,6 +16,8 @@ from reflexio.models.learning import Learning
 LONGEST = 1_200
 MOST_ADDED = 3
 SAME, NEW = 0.5, 0.25
+SAME_MATTER = 0.3
+"""Share of the words of a member and of the base that they have in common."""
 GERMAN_SHARE = 0.15
 RATIONALE, RATIONALE_OF_ONE = "Several users taught this.", "One user taught this."
 
@@ -53,8 +55,17 @@ def _public_sentences(text: str, private: frozenset[str]) -> list[str]:
 
 
 def _additions(base: Learning, members: Sequence[Learning], private: frozenset[str]) -> list[str]:
-    """Sentences of other members that say something new, those that several members say first."""
-    parts = [part for member in members if member is not base for part in _public_parts(member, private)]
+    """Sentences of other members that say something new, those that several members say first.
+
+    A member adds to a matter that it shares with the base: one rule is about one matter, and says it once.
+    """
+    matter = content_words(base.content)
+    related = [
+        member
+        for member in members
+        if member is not base and overlap(matter, content_words(member.content)) >= SAME_MATTER
+    ]
+    parts = [part for member in related for part in _public_parts(member, private)]
     support = {
         part: sum(overlap(content_words(part), content_words(member.content)) >= SAME for member in members)
         for part in parts

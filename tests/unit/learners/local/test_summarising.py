@@ -55,6 +55,20 @@ def test_what_is_added_behind_the_same_beginning_is_found() -> None:
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "Check with the user before sending a pricier substitute.",
+        "Print the label in colour.",
+        "Tell people to come with an empty stomach.",
+    ],
+)
+def test_another_matter_is_not_added(said: str) -> None:
+    assert made("Ask whether the user would like it replaced first.", said).content == (
+        "Ask whether the user would like it replaced first."
+    )
+
+
+@pytest.mark.parametrize(
     "private",
     [
         "Write to maria.lopez@example.org about it.",
