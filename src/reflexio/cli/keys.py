@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from reflexio.cli.terminal import echo
 from reflexio.errors import NotFound
 from reflexio.models.access import KeyScope
 from reflexio.organisations import keys
@@ -55,10 +56,10 @@ def create(
         return await keys.create(database, SystemClock(), org, label, scopes=chosen, owner=owner)
 
     created = _with_database(data, create_key, create=True)
-    typer.echo(created.token)
+    echo(created.token)
     note = f"Key {created.key.id} of organisation {created.key.org_id!r}, with {keys.describe_scopes(chosen)}."
     note = f"{note} It is not shown again."
-    typer.echo(f"{note} From now on every call needs a key.", err=True)
+    echo(f"{note} From now on every call needs a key.", err=True)
 
 
 @app.command("list")
@@ -67,7 +68,7 @@ def list_keys(data: Data = None) -> None:
     for key in _with_database(data, lambda database: database.read_keys(lambda rows: rows.list())):
         day = datetime.fromtimestamp(key.created_at, UTC).date()
         permission = f"{keys.describe_scopes(key.scopes)}\t{key.owner or '-'}"
-        typer.echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{day}\t{permission}\t{key.label}")
+        echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{day}\t{permission}\t{key.label}")
 
 
 @app.command()
@@ -81,9 +82,9 @@ def revoke(
         return bool(await database.read_keys(lambda rows: rows.list()))
 
     other_keys = _with_database(data, revoke_key)
-    typer.echo(f"Key {key_id} is revoked.")
+    echo(f"Key {key_id} is revoked.")
     if not other_keys:
         note = (
             "That was the last key. Unless the server has REFLEXIO_API_KEY, it now serves every caller on its machine"
         )
-        typer.echo(f"{note} as organisation {keys.DEFAULT_ORG!r}, without a key.", err=True)
+        echo(f"{note} as organisation {keys.DEFAULT_ORG!r}, without a key.", err=True)

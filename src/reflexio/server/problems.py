@@ -2,6 +2,7 @@
 
 import logging
 import math
+from pathlib import PurePath
 from typing import Any
 
 import orjson
@@ -118,13 +119,18 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if isinstance(error, errors.NotAuthorised) and not isinstance(error, errors.NotPermitted):
         headers["WWW-Authenticate"] = "Bearer"
-    # The database's own message is for the operator: it goes to the log only.
-    detail = str(errors.StorageUnavailable()) if type(error) is errors.StorageUnavailable else str(error)
+    detail = str(_without_path(error)) if isinstance(error, errors.StorageUnavailable) else str(error)
     more = {}
     if isinstance(error, errors.InvalidRequest) and error.errors:
         more = {"errors": error.errors}
         detail = f"{detail} {describe_fields(error.errors)}"
     return problem(status_of(error), detail, request_id=request_id, headers=headers, **more)
+
+
+def _without_path(error: errors.StorageUnavailable) -> errors.StorageUnavailable:
+    """The database's own message and where it is are for the operator: they go to the log only."""
+    path = str(error.values.get("path", ""))
+    return type(error)(**{**error.values, "path": PurePath(path).name if path.endswith(".db") else "its folder"})
 
 
 def describe_fields(fields: list[dict[str, Any]]) -> str:

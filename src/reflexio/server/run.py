@@ -14,6 +14,7 @@ from reflexio.models.loopback import is_loopback
 from reflexio.organisations.keys import DEFAULT_ORG
 from reflexio.server.app import create_app
 from reflexio.server.connections import ConnectionLimits, Connections
+from reflexio.server.log import install as install_log
 from reflexio.settings import Settings
 
 log = logging.getLogger("reflexio.server")
@@ -85,6 +86,7 @@ async def _warn_of_models(parts: Reflexio) -> None:
 
 def serve(settings: Settings) -> None:
     """Serves until Ctrl-C or SIGTERM. Exits with code 3 when the server could not start."""
+    install_log()
     app = create_app(settings)
     limits = ConnectionLimits(connections=_reserve_files(settings.max_connections))
     # Proxy headers are not trusted: a request that carries one does not count as a caller on this machine.

@@ -26,6 +26,7 @@ from reflexio.errors import StorageCorrupt, StorageFull, StorageReadOnly, Storag
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
 from reflexio.storage.compiled import driver_connection
 from reflexio.storage.migrate import migrate
+from reflexio.storage.private_files import make_private
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations, forget_receipts
 from reflexio.storage.tables.embeddings import SqlVectors
 from reflexio.storage.tables.interactions import waiting_users
@@ -60,10 +61,7 @@ def open_sqlite(path: Path, *, max_daily_tokens: int | None = None) -> "SqliteDa
     `max_daily_tokens` is the operator's cap on what each organisation spends on a day.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            # Conversations and keys are private: no other user of the machine may read them.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(path)
     except OSError as error:
         raise StorageReadOnly(str(error), path=str(path)) from error
     _check_permissions(path)
@@ -87,12 +85,13 @@ class SqliteDatabase:
     type = "sqlite"
 
     def __init__(self, path: Path, writing: Engine, reading: Engine, max_daily_tokens: int | None = None) -> None:
-        self.label = str(path)
+        self.label = path.name  # callers see it: no path of this machine
+        self._path = str(path)
         self.max_daily_tokens = max_daily_tokens
         self._vectors = VectorCache()
         self._writing = writing
         self._reading = reading
-        self._writer = SqliteWriter(writing, self.label)
+        self._writer = SqliteWriter(writing, self._path)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
         self.journal = SqlJournal(self)
 
@@ -103,7 +102,7 @@ class SqliteDatabase:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
-        with _storage_errors(self.label), self._reading.connect() as connection:
+        with _storage_errors(self._path), self._reading.connect() as connection:
             # All reads see one moment, also those that are handed straight to the driver.
             connection.begin()
             return fn(connection)
