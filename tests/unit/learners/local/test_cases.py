@@ -163,3 +163,11 @@ async def test_a_request_for_what_the_agent_is_about_to_do_stays_the_case() -> N
     turns = talk("book me the cheapest flight", "Booked.", "argh! ask about luggage before you book a flight")
     (found,) = await learned(turns, kinds=frozenset((Kind.USER_PLAYBOOK,)))
     assert found.trigger == "The user asks to book them the cheapest flight"
+
+
+async def test_a_smile_is_no_part_of_a_case() -> None:
+    turns = talk(
+        "Half of the eggs were broken :(", "I have refunded them.", "You should have asked me before refunding!"
+    )
+    (found,) = await learned(turns, kinds=frozenset((Kind.USER_PLAYBOOK,)))
+    assert found.trigger == "The user says: Half of the eggs were broken"
