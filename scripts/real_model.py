@@ -21,7 +21,7 @@ from reflexio.learning.evidence import grounded
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Spend, Turn, Window
 from reflexio.models.learning import Kind
-from reflexio.providers.chat.resolve import ProviderCredentials, address
+from reflexio.providers.chat.resolve import CallOptions, ProviderCredentials, address
 from reflexio.providers.chat.session import ChatSession
 
 FOLDER = Path(sys.prefix) / "real-model"
@@ -81,7 +81,7 @@ async def run(url: str) -> list[str]:
 
 async def _learn(url: str, window: Window) -> list[str]:
     keys = {"openai": ProviderCredentials("none", f"{url}/v1")}
-    chat = ChatSession(address("openai:smollm2", keys=keys, timeout=SECONDS))
+    chat = ChatSession(address("openai:smollm2", keys=keys, options=CallOptions(timeout=SECONDS)))
     chat.name = "openai:smollm2"  # type: ignore[attr-defined]
     counted: list[dict[str, Any]] = []
 

@@ -1,13 +1,12 @@
 """The composition root: Settings in, a running Reflexio out. The only module that names backends."""
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 from reflexio.aggregation.scheduler import AggregationScheduler
 from reflexio.aggregation.service import AggregationService
@@ -15,7 +14,7 @@ from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.aggregation.worker import AggregationWorker
 from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.process_lock import ProcessLock
-from reflexio.errors import ReflexioError, StorageTaken
+from reflexio.errors import InvalidRequest, ReflexioError, StorageTaken
 from reflexio.interactions.erase import WithdrawUser
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
 from reflexio.learning.rerun import RerunWorker
@@ -23,19 +22,21 @@ from reflexio.learning.scheduler import LearningScheduler
 from reflexio.learning.service import LearningService
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.worker import LearnerSetup, LearningWorker, SetupFor
-from reflexio.models.config import APIKeyConfig, Config, PlaybookOptimizerConfig
+from reflexio.model_choice import ChatModels, check_models, model_name, model_problems
+from reflexio.models.config import Config, PlaybookOptimizerConfig
 from reflexio.models.loopback import is_loopback
 from reflexio.optimisation.scheduler import OptimisationScheduler
 from reflexio.optimisation.service import OptimisationBackends, OptimisationService
 from reflexio.optimisation.worker import OptimisationWorker
+from reflexio.organisations.configuration import stored_config
+from reflexio.organisations.keys import any_exists
 from reflexio.ports.assistant import Assistant
-from reflexio.ports.chat import Chat
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
-from reflexio.providers.chat.resolve import ProviderCredentials
+from reflexio.providers.outgoing import OutgoingAddresses
 from reflexio.retrieval.embedding_backlog import keep_embedding, keep_indexing
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.index_status import IndexStatus
@@ -43,12 +44,11 @@ from reflexio.retrieval.query import QueryEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.settings import Settings
 
-T = TypeVar("T")
-
 log = logging.getLogger("reflexio")
 
 DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT = 7 * 86_400, 86_400
+NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
 HOUR, TAKE_OVER_SECONDS = 3600.0, 1.0
 
 
@@ -80,6 +80,14 @@ class Reflexio:
     @property
     def embedder(self) -> Embedder:
         return self.query_embedder.embedder
+
+    def check_config(self, before: Config, after: Config) -> None:
+        """Raises InvalidRequest for a change after which a model cannot be used. Calls nobody."""
+        check_models(self.settings, before, after)
+
+    async def model_problems(self, org_id: str) -> list[str]:
+        """Why the models of an organisation cannot be used, as far as that is known without calling them."""
+        return model_problems(self.settings, await self.database.of(org_id).read(stored_config))
 
     @property
     def embedder_runtime(self) -> str:
@@ -164,7 +172,8 @@ class Reflexio:
 async def open_database(settings: Settings) -> Database:
     from reflexio.storage.sqlite import open_sqlite
 
-    return await asyncio.to_thread(open_sqlite, settings.data / DATABASE)
+    path, cap = settings.data / DATABASE, settings.max_daily_tokens
+    return await asyncio.to_thread(open_sqlite, path, max_daily_tokens=cap)
 
 
 def choose_embedder(settings: Settings) -> Embedder:
@@ -182,86 +191,64 @@ def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
     return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, process_lock=process_lock)
 
 
-def learner_setups(settings: Settings, embedder: Embedder, clock: Clock, scopes: ScopeClassifier) -> SetupFor:
-    """The learner of each configuration: with the model that the organisation or the server names, or without one."""
-    learner = _cached(settings, lambda config: choose_learner(settings, config, embedder))
-    return lambda config: LearnerSetup(learner(config), embedder, clock, scopes)
-
-
-def _cached(settings: Settings, make: Callable[[Config], T]) -> Callable[[Config], T]:
-    """One object for each configuration of models and keys, because models keep their connections."""
-    objects: dict[str, T] = {}
-
-    def find(config: Config) -> T:
-        writer = config.playbook_optimizer_config.reflection_model
-        models = f"{config.llm_config!r} {provider_keys(settings, config)!r} {model_name(settings, config)} {writer}"
-        secret = "".join(credentials.api_key for credentials in provider_keys(settings, config).values())
-        key = hashlib.sha256(f"{models} {secret}".encode()).hexdigest()
-        if key not in objects:
-            objects[key] = make(config)
-        return objects[key]
-
-    return find
-
-
-def choose_learner(settings: Settings, config: Config, embedder: Embedder) -> Learner:
+def choose_learner(settings: Settings, chats: ChatModels, config: Config, local: Callable[[], Learner]) -> Learner:
+    """The learner with the model that the organisation or the server names, or the one without a model."""
     name = model_name(settings, config)
     if not name:
-        from reflexio.learners.local.learner import LocalLearner
-
-        return LocalLearner(embedder)
+        return local()
     from reflexio.learners.llm.learner import LlmLearner
 
-    return LlmLearner(choose_chat(settings, config, name))
+    return LlmLearner(chats.get(config, name))
 
 
-def choose_chat(settings: Settings, config: Config, name: str) -> Chat:
-    from reflexio.providers.chat.resolve import TIMEOUT_SECONDS, resolve
-
-    timeout = config.llm_config.generation_timeout_seconds if config.llm_config else None
-    return resolve(name, keys=provider_keys(settings, config), timeout=timeout or TIMEOUT_SECONDS)
-
-
-def choose_critic(settings: Settings, config: Config) -> Critic | None:
+def choose_critic(settings: Settings, chats: ChatModels, config: Config) -> Critic | None:
     """The critic that judges rollouts and rewords playbooks; None without a model."""
     name = model_name(settings, config)
     if not name:
         return None
     from reflexio.learners.llm.critic import LlmCritic
 
-    judge = choose_chat(settings, config, name)
+    judge = chats.get(config, name)
     writer = config.playbook_optimizer_config.reflection_model
-    return LlmCritic(judge, choose_chat(settings, config, writer) if writer else judge)
+    return LlmCritic(judge, chats.get(config, writer) if writer else judge)
 
 
-def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
+async def choose_assistant(
+    settings: Settings, database: Database, config: PlaybookOptimizerConfig, addresses: OutgoingAddresses
+) -> Assistant:
     from reflexio.providers.assistants import resolve
 
-    # On a server that others reach, a caller who may configure it could otherwise run any program on it.
-    anywhere = Path("/") if is_loopback(settings.host) else None
-    return resolve(config, scripts=settings.scripts or anywhere)
+    return await resolve(config, lambda: script_folder(settings, database), addresses=addresses)
 
 
-def model_name(settings: Settings, config: Config) -> str:
-    if config.api_key_config and config.api_key_config.custom_endpoint:
-        return f"custom:{config.api_key_config.custom_endpoint.model}"
-    own = config.llm_config.generation_model_name if config.llm_config else None
-    return own or settings.model
+def outgoing_addresses(settings: Settings, database: Database) -> OutgoingAddresses:
+    """What organisations may let the server call. A person at home has a model server on their own machine."""
+
+    async def allows_private() -> bool:
+        if settings.private_addresses is not None:
+            return settings.private_addresses
+        if not is_loopback(settings.host) or settings.api_key or settings.require_key:
+            return False
+        return not await any_exists(database)
+
+    return OutgoingAddresses(allows_private)
 
 
-def provider_keys(settings: Settings, config: Config) -> dict[str, ProviderCredentials]:
-    """The server's keys, overridden by the organisation's own."""
-    return {**settings.provider_keys, **(_own_keys(config.api_key_config) if config.api_key_config else {})}
+async def script_folder(settings: Settings, database: Database) -> Path:
+    """The folder that assistant scripts must be in. Raises InvalidRequest when none may run.
 
+    Only the one person of a server without keys on their own machine may run any program: whoever has a key, or
+    reaches the server from elsewhere, would otherwise have the rights of the server's account.
+    """
+    from reflexio.providers.assistants import ANYWHERE
 
-def _own_keys(config: APIKeyConfig) -> dict[str, ProviderCredentials]:
-    keys = {}
-    for name in APIKeyConfig.model_fields:
-        entry = getattr(config, name)
-        if entry is not None and entry.api_key is not None:
-            provider = {"custom_endpoint": "custom", "gemini": "google"}.get(name, name)
-            keys[provider] = ProviderCredentials(entry.api_key.get_secret_value(), entry.api_base or "")
-    return keys
+    if settings.scripts:
+        return settings.scripts
+    if not is_loopback(settings.host):
+        raise InvalidRequest(f"This server runs no scripts: other machines can reach it. {NAME_FOLDER}")
+    if settings.require_key or settings.api_key or await any_exists(database):
+        raise InvalidRequest(f"This server runs no scripts: callers need API keys. {NAME_FOLDER}")
+    return ANYWHERE
 
 
 async def build(
@@ -270,8 +257,18 @@ async def build(
     clock, embedder = clock or SystemClock(), embedder or choose_embedder(settings)
     database = await open_database(settings)
     work = work or choose_work(settings, database, clock)
-    scopes, stalls = ScopeClassifier(embedder), StallMonitor(clock)
-    setup_for = learner_setups(settings, embedder, clock, scopes)
+    addresses = outgoing_addresses(settings, database)
+    scopes, stalls, chats = ScopeClassifier(embedder), StallMonitor(clock), ChatModels(settings, addresses)
+
+    @cache
+    def local_learner() -> Learner:
+        from reflexio.learners.local.learner import LocalLearner
+
+        return LocalLearner(embedder)
+
+    def setup_for(config: Config) -> LearnerSetup:
+        return LearnerSetup(choose_learner(settings, chats, config, local_learner), embedder, clock, scopes)
+
     LearningWorker(database, clock, setup_for, stalls).register(work)
     learning_scheduler = LearningScheduler(database, work, clock, stalls)
     reruns = RerunWorker(database, work, clock, setup_for, stalls)
@@ -280,8 +277,8 @@ async def build(
     aggregation_worker = AggregationWorker(database, clock, setup_for, stalls)
     aggregation_worker.register(work)
     backends = OptimisationBackends(
-        lambda config: choose_assistant(settings, config),
-        _cached(settings, lambda config: choose_critic(settings, config)),
+        lambda config: choose_assistant(settings, database, config, addresses),
+        lambda config: choose_critic(settings, chats, config),
     )
     optimisation = OptimisationService(work, clock, backends)
     OptimisationWorker(database, clock, backends, stalls.provider_refused, stalls.provider_works).register(work)

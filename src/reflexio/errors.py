@@ -4,6 +4,8 @@ ReflexioError
 ├─ InvalidRequest          the caller: correct the request
 │  └─ TooLarge             the caller: send less
 ├─ NotAuthorised           the caller: send a valid key
+│  ├─ KeyNeeded            the operator: create a key
+│  └─ NotPermitted         the caller: send a key with the scope
 ├─ NotFound                the caller: name something that exists
 ├─ Conflict                the caller: read the state again
 ├─ RateLimited             the caller: wait `retry_after` seconds
@@ -11,6 +13,8 @@ ReflexioError
 │  ├─ ProviderRefused      the operator: key or bill
 │  ├─ ProviderUnavailable  nobody: it is retried automatically
 │  └─ UnreadableAnswer     nobody: the model's answer is unusable, it is asked again
+│     ├─ Declined          nobody: the model or its provider declined to answer
+│     └─ ContextTooLong    nobody: it is asked again with less text
 ├─ AssistantFailed         the operator: the assistant that playbooks are tried with
 ├─ StorageUnavailable      the operator: the database
 │  ├─ StorageNewer         written by a newer Reflexio
@@ -65,6 +69,15 @@ class NotAuthorised(ReflexioError):
     """Authentication required: send `Authorization: Bearer <key>`; `reflexio keys create` creates a key."""
 
 
+class KeyNeeded(NotAuthorised):
+    """Without a key only callers on the same machine are served, and not through a proxy. Create a key with
+    `reflexio keys create` on the server and send it as `Authorization: Bearer <key>`."""
+
+
+class NotPermitted(NotAuthorised):
+    """This key lacks the scope {scope!r}; `reflexio keys create --scopes {scope}` creates one that has it."""
+
+
 class NotFound(ReflexioError):
     """There is no {what} {id!r}."""
 
@@ -109,9 +122,23 @@ class ProviderUnavailable(ProviderError):
         """Seconds that the provider asks to wait; 0 when it does not say."""
         return float(self.values.get("retry_after") or 0)
 
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether the provider is busy or away, whatever it was asked; otherwise the request may be the cause."""
+        return bool(self.values.get("is_overloaded"))
+
 
 class UnreadableAnswer(ProviderError):
     """The model's answer cannot be used; it is asked again later."""
+
+
+class Declined(UnreadableAnswer):
+    """The model or its provider declined to answer; it is asked again later."""
+
+
+class ContextTooLong(UnreadableAnswer):
+    """The text is longer than the model can read; it is asked again with less. Raise the context size of a local
+    server, or lower window_size."""
 
 
 class AssistantFailed(ReflexioError):

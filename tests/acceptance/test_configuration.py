@@ -102,7 +102,7 @@ def test_null_resets_what_must_have_a_value(client: ReflexioClient) -> None:
 
 
 def test_null_clears_a_text(client: ReflexioClient) -> None:
-    client.set_config({"agent_context_prompt": "A shop", "llm_config": {"generation_model_name": "m"}})
+    client.set_config({"agent_context_prompt": "A shop", "llm_config": {"generation_model_name": "ollama:m"}})
     client.set_config({"agent_context_prompt": None, "llm_config": None})
     found = client.get_config()
     assert (found.agent_context_prompt, found.llm_config) == (None, None)

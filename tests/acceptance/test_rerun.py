@@ -170,7 +170,7 @@ def test_the_operation_tells_progress_and_what_was_asked(client: ReflexioClient)
     assert told == last
     assert (last.total_users, last.processed_users, last.progress_percentage) == (3, 3, 100.0)
     assert last.processed_user_ids == users
-    assert last.request_params == {"operation_id": begun.operation_id, "source": ""}
+    assert last.request_params == {"operation_id": begun.operation_id, "source": "", "only_unread": False}
     assert last.stats["total_interactions_processed"] == 75
 
 

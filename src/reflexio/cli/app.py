@@ -1,4 +1,4 @@
-"""The commands `serve` and `demo`, and the groups `keys`, `review` and `optimise`."""
+"""The commands `serve`, `doctor` and `demo`, and the groups `keys`, `review` and `optimise`."""
 
 import dataclasses
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 import reflexio
 from reflexio.cli import keys, optimise, review
+from reflexio.cli.doctor import doctor
 from reflexio.settings import Settings
 
 app = typer.Typer(
@@ -39,6 +40,9 @@ def serve(
 
     options: dict[str, Any] = {"host": host, "port": port, "data": data}
     run(dataclasses.replace(Settings.read(), **{name: value for name, value in options.items() if value is not None}))
+
+
+app.command()(doctor)
 
 
 @app.command()

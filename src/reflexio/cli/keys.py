@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from reflexio.errors import NotFound
+from reflexio.models.access import KeyScope
 from reflexio.organisations import keys
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
@@ -17,6 +18,7 @@ from reflexio.settings import Settings
 
 app = typer.Typer(help="API keys. Each key belongs to one organisation.", no_args_is_help=True)
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded database (~/.reflexio).")]
+ALL = ",".join(KeyScope)
 T = TypeVar("T")
 
 
@@ -42,21 +44,30 @@ def _with_database(data: Path | None, action: Callable[[Database], Awaitable[T]]
 def create(
     org: Annotated[str, typer.Option(help="The organisation of the key.")] = keys.DEFAULT_ORG,
     label: Annotated[str, typer.Option(help="A note for yourself.")] = "",
+    scopes: Annotated[str, typer.Option(help="What it may do, such as publish,read (all scopes).")] = ALL,
+    owner: Annotated[str, typer.Option(help="Its owner: the reviewer that decisions with it are recorded under.")] = "",
     data: Data = None,
 ) -> None:
     """Create a key and show it, once."""
-    created = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label), create=True)
+    chosen = keys.parse_scopes(scopes)
+
+    async def create_key(database: Database) -> keys.NewKey:
+        return await keys.create(database, SystemClock(), org, label, scopes=chosen, owner=owner)
+
+    created = _with_database(data, create_key, create=True)
     typer.echo(created.token)
-    note = f"Key {created.key.id} of organisation {created.key.org_id!r}. It is not shown again."
+    note = f"Key {created.key.id} of organisation {created.key.org_id!r}, with {keys.describe_scopes(chosen)}."
+    note = f"{note} It is not shown again."
     typer.echo(f"{note} From now on every call needs a key.", err=True)
 
 
 @app.command("list")
 def list_keys(data: Data = None) -> None:
-    """List the valid keys."""
+    """List the valid keys, with their scopes and owners."""
     for key in _with_database(data, lambda database: database.read_keys(lambda rows: rows.list())):
         day = datetime.fromtimestamp(key.created_at, UTC).date()
-        typer.echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{day}\t{key.label}")
+        permission = f"{keys.describe_scopes(key.scopes)}\t{key.owner or '-'}"
+        typer.echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{day}\t{permission}\t{key.label}")
 
 
 @app.command()

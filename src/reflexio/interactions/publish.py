@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 
 from reflexio.errors import Conflict
-from reflexio.models.identity import new_id
+from reflexio.models.identity import new_id, new_session
 from reflexio.models.interaction import (
     FinalizeSessionResponse,
     InteractionData,
@@ -39,7 +39,7 @@ def prepare(publish_request: PublishRequest, now: int, default_version: str) -> 
         created_at=now,
         source=publish_request.source,
         agent_version=publish_request.agent_version or default_version,
-        session_id=publish_request.session_id or f"session-{new_id()}",
+        session_id=publish_request.session_id or new_session(),
         evaluation_only=publish_request.evaluation_only,
         session_finished=publish_request.session_finished,
         skip_aggregation=publish_request.skip_aggregation,

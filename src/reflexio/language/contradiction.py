@@ -172,6 +172,8 @@ def _is_other_value(now: re.Match[str] | None, before: re.Match[str] | None) -> 
     if not (now and before) or not _is_same_subject(now, before):
         return False
     value, earlier = now["value"].strip(), before["value"].strip()
+    if value.lower() == earlier.lower():
+        return False
     place, earlier_place = CUES["qualifier"].split(value, 1), CUES["qualifier"].split(earlier, 1)
     if content_words(" ".join(place[1:])) != content_words(" ".join(earlier_place[1:])):
         return False  # "in Lisbon during the week": another of the same kind beside it

@@ -15,7 +15,7 @@ OTHER = "other"
 """Any language that the rules do not read."""
 UNDECIDED = ""
 
-MOST_READ = 1_000  # characters: the language shows early
+MOST_READ = 400  # characters: the language shows early
 FEWEST_WORDS = 5  # of which none is known before a text counts as another language
 LEAST_SHARE = 0.1  # of the words of a longer text that the language's short words make up
 LONG = 12  # words

@@ -36,7 +36,7 @@ from reflexio.learning.worker import (
     mark_unread,
 )
 from reflexio.models.config import Config
-from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood
+from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood, Window
 from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.operation import RerunPlaybookGenerationRequest, RerunProfileGenerationRequest
 from reflexio.organisations.configuration import stored_config
@@ -123,7 +123,9 @@ class UserRerun:
     async def learn(self, steps: Steps, number: int, windows: Sequence[PlannedWindow], draft: Draft) -> Draft:
         """The draft after one more window."""
         window = windows[number]
-        extracted = await steps(f"{number}.extract", lambda: self._extract(number, windows))
+        read = await self._read_window(number, windows)
+        types = rerun_types(self.config, window.source, self.kind)
+        extracted = await extract(steps, f"{number}.extract", read, types, self.store, self.setup, OPERATION)
         reading = {name: extracted.get(name, []) for name in ("kinds", "unread")}
         draft = replace(draft, readings=(*draft.readings, (window.turns, reading)))
         if not extracted["candidates"]:
@@ -136,7 +138,7 @@ class UserRerun:
             draft = draft.apply(candidate, decision, origin, self.setup.clock.now())
         return draft
 
-    async def _extract(self, number: int, windows: Sequence[PlannedWindow]) -> Json:
+    async def _read_window(self, number: int, windows: Sequence[PlannedWindow]) -> Window:
         here = windows[number]
         room = max(0, self.config.window_size - len(here.turns))
         before = windows[max(0, number - room) : number]
@@ -147,9 +149,7 @@ class UserRerun:
             earlier = [turns[turn_id] for turn_id in context if turn_id in turns]
             return read_turns(tx, earlier, [turns[turn_id] for turn_id in here.turns if turn_id in turns])
 
-        window = build_window(self.user_id, here.agent_version, await self.store.read(read))
-        types = rerun_types(self.config, here.source, self.kind)
-        return await extract(window, types, self.store, self.setup, OPERATION)
+        return build_window(self.user_id, here.agent_version, await self.store.read(read))
 
     async def _consolidate(self, candidates: Sequence[ExtractedLearning], draft: Draft) -> Json:
         neighbourhoods = await _neighbours_in_draft(self.setup.embedder, candidates, draft.rows)

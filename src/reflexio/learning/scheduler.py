@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from reflexio.errors import ReflexioError
 from reflexio.jobs.background import BackgroundTasks
 from reflexio.jobs.token_budget import allowed
+from reflexio.learning.failure import fail
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.window import PlannedWindow, is_backlog_due, is_due, next_window
-from reflexio.learning.worker import WORKFLOW, WindowTask, fail, lane_of
+from reflexio.learning.window import PlannedWindow, WindowTask, is_backlog_due, is_due, lane_of, next_window
+from reflexio.learning.worker import WORKFLOW
 from reflexio.models.config import Config
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
@@ -101,6 +102,8 @@ class LearningScheduler:
             config = stored_config(tx)
             if tx.stalls.get() and not self._may_probe(waiting.org_id, config, now):
                 return None
+            if self.stalls.is_paused(waiting.org_id, now) or self._is_full(waiting.org_id, config):
+                return None
             if not allowed(tx, config, now):
                 return None
             turns = tx.interactions.unlearned(waiting.user_id, config.window_size)
@@ -121,16 +124,21 @@ class LearningScheduler:
         return 1
 
     def _may_probe(self, org_id: str, config: Config, now: int) -> bool:
-        if any(count and lane.startswith(f"{org_id}/") for lane, count in self._running.items()):
-            return False
-        return self.stalls.may_probe(org_id, config, now)
+        return not self._count_running(org_id) and self.stalls.may_probe(org_id, config, now)
+
+    def _is_full(self, org_id: str, config: Config) -> bool:
+        """Whether a model that takes few calls at the same time has as many windows: more would keep others waiting."""
+        most = config.llm_config.concurrency if config.llm_config else None
+        return most is not None and self._count_running(org_id) >= most
+
+    def _count_running(self, org_id: str) -> int:
+        return sum(1 for lane, count in self._running.items() if count and lane.startswith(f"{org_id}/"))
 
     async def _watch(self, task: WindowTask, attempts: int) -> None:
         try:
             await self.enqueue(task)
             job = await self.work.wait(task.key)
-            if job.state != "done":
-                log.warning("a window of %s failed: %s", task.lane, job.error)
+            if job.state != "done":  # the reason is in the log already
                 await self.record_failure(task, attempts, job)
         except ReflexioError as error:
             log.info("a window of %s waits: %s", task.lane, error)
@@ -146,7 +154,7 @@ class LearningScheduler:
         store = self.database.of(task.org_id)
         waiting = await store.read(lambda tx: tx.users.waiting(task.user_id))
         if waiting is not None and waiting.attempts == attempts and waiting.unlearned_since:
-            await fail(task, store, self.clock, ReflexioError(job.error or job.state))
+            await fail(task, store, self.clock, self.stalls, ReflexioError(job.error or job.state))
 
     @contextmanager
     def reserve(self, org_id: str, user_id: str) -> Iterator[None]:

@@ -8,8 +8,7 @@ from reflexio.jobs import operations
 from reflexio.jobs.operations import OperationRun
 from reflexio.jobs.token_budget import USED_UP, allowed
 from reflexio.learning.scheduler import LearningScheduler, window_task
-from reflexio.learning.window import PlannedWindow, consecutive_windows, kinds, manual_types
-from reflexio.learning.worker import WindowTask
+from reflexio.learning.window import PlannedWindow, WindowTask, consecutive_windows, kinds, manual_types
 from reflexio.models.interaction import MOST_INTERACTIONS, LearningStatusResponse, PublishResponse
 from reflexio.models.learning import Kind
 from reflexio.models.operation import ManualPlaybookGenerationRequest, ManualProfileGenerationRequest, Operation

@@ -4,18 +4,24 @@ A window holds new turns of one agent version and source, oldest first, filled u
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from reflexio.jobs.retry import LONGEST_BACKOFF
 from reflexio.models.config import Config
 from reflexio.models.extraction import RecordedToolCall, Turn, Window, role_of
+from reflexio.models.identity import is_generated_session
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind
 from reflexio.ports.storage import Backlog, Tx, Unlearned, Waiting
+from reflexio.ports.work import Json
 
 TYPES = {Kind.PROFILE: "profile_extractor_configs", Kind.USER_PLAYBOOK: "playbook_configs"}
 """The settings that hold the types of each kind of learning."""
+SAME_TALK_SECONDS = 1800
+"""Publishes without a session that follow each other within this time are one talk."""
+SHORTEST_TURN = 400
+"""Characters of a turn that no model is too small for."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,39 @@ class PlannedWindow:
     agent_version: str
     source: str
     request_id: str
+
+
+@dataclass(frozen=True)
+class WindowTask:
+    """One window to learn: its new turns, and where they come from.
+
+    `by_hand` is the kind of learnings that a manual run asked for; it is empty for a window that is due.
+    """
+
+    key: str
+    org_id: str
+    user_id: str
+    turns: tuple[int, ...]
+    agent_version: str
+    source: str
+    request_id: str
+    by_hand: str = ""
+
+    @property
+    def lane(self) -> str:
+        """The windows of one user run one after the other."""
+        return lane_of(self.org_id, self.user_id)
+
+    def json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def read(cls, data: Json) -> "WindowTask":
+        return cls(**{**data, "turns": tuple(data["turns"])})
+
+
+def lane_of(org_id: str, user_id: str) -> str:
+    return f"{org_id}/{user_id}"
 
 
 def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: int) -> bool:
@@ -137,8 +176,23 @@ class WindowTurns:
 
 def read_turns(tx: Tx, earlier: Sequence[Interaction], new: Sequence[Interaction]) -> WindowTurns:
     requests = {turn.request_id for turn in (*earlier, *new)}
-    sessions = {request_id: request.session_id for request_id in requests if (request := tx.requests.get(request_id))}
-    return WindowTurns(earlier, new, sessions)
+    named = {request_id: request.session_id for request_id in requests if (request := tx.requests.get(request_id))}
+    return WindowTurns(earlier, new, joined_sessions((*earlier, *new), named))
+
+
+def joined_sessions(turns: Sequence[Interaction], sessions: Mapping[str, str]) -> dict[str, str]:
+    """The session of each request, where publishes without a session that follow each other soon are one talk."""
+    joined: dict[str, str] = {}
+    last: Interaction | None = None
+    for turn in turns:
+        session = sessions.get(turn.request_id, "")
+        if turn.request_id not in joined:
+            before = joined[last.request_id] if last else ""
+            follows = last is not None and turn.created_at - last.created_at <= SAME_TALK_SECONDS
+            is_unnamed = is_generated_session(session) and is_generated_session(before)
+            joined[turn.request_id] = before if follows and is_unnamed else session
+        last = turn
+    return joined
 
 
 def build_window(user_id: str, agent_version: str, turns: WindowTurns) -> Window:
@@ -147,3 +201,26 @@ def build_window(user_id: str, agent_version: str, turns: WindowTurns) -> Window
 
     context = [read(turn, is_new=False) for turn in turns.earlier]
     return Window(user_id, agent_version, (*context, *(read(turn, is_new=True) for turn in turns.new)))
+
+
+def shortened(window: Window) -> list[Window]:
+    """Shorter windows for a model that cannot read this one: without context, in halves, and at last cut.
+
+    Empty when nothing is left to shorten.
+    """
+    new = tuple(turn for turn in window.turns if turn.is_new)
+    if len(new) < len(window.turns):
+        return [replace(window, turns=new)]
+    if len(new) > 1:
+        # The second half begins with the end of the first one for context: an answer needs its question.
+        middle = len(new) // 2
+        context = replace(new[middle - 1], is_new=False)
+        return [replace(window, turns=new[:middle]), replace(window, turns=(context, *new[middle:]))]
+    if new and len(new[0].content) > SHORTEST_TURN:
+        return [replace(window, turns=(replace(new[0], content=_without_middle(new[0].content)),))]
+    return []
+
+
+def _without_middle(text: str) -> str:
+    quarter = len(text) // 4
+    return f"{text[:quarter]} … {text[-quarter:]}"

@@ -6,18 +6,26 @@ a repeated window finds its work done.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from pydantic import ConfigDict, TypeAdapter
 
-from reflexio.errors import InvalidRequest, ProviderRefused, ProviderUnavailable, ReflexioError
-from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff
+from reflexio.errors import (
+    ContextTooLong,
+    InvalidRequest,
+    ProviderError,
+    ProviderRefused,
+    ReflexioError,
+    UnreadableAnswer,
+)
 from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, new_learning, without_duplicates
 from reflexio.learning.evidence import grounded
+from reflexio.learning.failure import fail, wait_for_provider
 from reflexio.learning.limits import limited_decision, within_limits
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import (
+    WindowTask,
     WindowTurns,
     automatic_types,
     build_window,
@@ -25,6 +33,7 @@ from reflexio.learning.window import (
     kinds,
     manual_types,
     read_turns,
+    shortened,
 )
 from reflexio.models.config import Config
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbourhood, Spend, Window
@@ -43,40 +52,6 @@ DEFERRED = ConfigDict(defer_build=True)
 CANDIDATES = TypeAdapter(tuple[ExtractedLearning, ...], config=DEFERRED)
 DECISIONS = TypeAdapter(tuple[Decision, ...], config=DEFERRED)
 ADD = Decision("add")
-MOST_ATTEMPTS = 6
-
-
-@dataclass(frozen=True)
-class WindowTask:
-    """One window to learn: its new turns, and where they come from.
-
-    `by_hand` is the kind of learnings that a manual run asked for; it is empty for a window that is due.
-    """
-
-    key: str
-    org_id: str
-    user_id: str
-    turns: tuple[int, ...]
-    agent_version: str
-    source: str
-    request_id: str
-    by_hand: str = ""
-
-    @property
-    def lane(self) -> str:
-        """The windows of one user run one after the other."""
-        return lane_of(self.org_id, self.user_id)
-
-    def json(self) -> Json:
-        return asdict(self)
-
-    @classmethod
-    def read(cls, data: Json) -> "WindowTask":
-        return cls(**{**data, "turns": tuple(data["turns"])})
-
-
-def lane_of(org_id: str, user_id: str) -> str:
-    return f"{org_id}/{user_id}"
 
 
 @dataclass(frozen=True)
@@ -117,26 +92,49 @@ class LearningWorker:
         store = self.database.of(task.org_id)
         config = await store.read(stored_config)
         try:
-            counts = await learn_window(steps, task, store, config, setup_or_refusal(self.setup_for, config))
+            setup = setup_or_refusal(self.setup_for, config)
+        except ProviderRefused as error:
+            await fail(task, store, self.clock, self.stalls, error)
+            raise
+        if await self.stalls.is_faulty(store):
+            # A tiny question first: a whole window would be paid for in vain.
+            try:
+                await steps("check", lambda: _check(store, setup))
+            except ProviderError as error:
+                await wait_for_provider(task, store, self.clock, self.stalls, error)
+                raise
+        try:
+            counts = await learn_window(steps, task, store, config, setup)
         except ReflexioError as error:
-            await fail(task, store, self.clock, error)
-            if isinstance(error, ProviderRefused):
-                await self.stalls.provider_refused(store, error)
+            await fail(task, store, self.clock, self.stalls, error, setup.learner.check)
             raise
         await self.stalls.provider_works(store)
         return dict(counts)
+
+
+async def _check(store: Store, setup: LearnerSetup) -> Json:
+    try:
+        spend = await setup.learner.check()
+    except UnreadableAnswer as error:
+        spend = error.spend or Spend()
+        if not spend.output_tokens:
+            raise
+        # It answers, if not to this question: the window will show more.
+    await record_spend(store, spend, setup.clock)
+    return {}
 
 
 async def learn_window(
     steps: Steps, task: WindowTask, store: Store, config: Config, setup: LearnerSetup
 ) -> dict[str, int]:
     """Learns a window once, however often it is called; returns how many learnings were added and updated."""
-    extracted = await steps("extract", lambda: _extract(task, store, config, setup))
+    window, types = await _read_window(task, store, config)
+    extracted = await extract(steps, "extract", window, types, store, setup)
     decided = await steps("consolidate", lambda: _consolidate(task, store, config, setup, extracted))
     return await steps("keep", lambda: _keep(task, store, setup, decided))
 
 
-async def _extract(task: WindowTask, store: Store, config: Config, setup: LearnerSetup) -> Json:
+async def _read_window(task: WindowTask, store: Store, config: Config) -> tuple[Window, Config]:
     def read(tx: Tx) -> tuple[WindowTurns, bool]:
         unlearned = tx.interactions.unlearned_among(task.turns)
         # After a crash, the windows of before and after it may share turns: the first window takes them.
@@ -148,7 +146,7 @@ async def _extract(task: WindowTask, store: Store, config: Config, setup: Learne
 
     turns, has_unlearned = await store.read(read)
     window = build_window(task.user_id, task.agent_version, turns)
-    return await extract(window, _types_for(task, config, has_unlearned=has_unlearned), store, setup)
+    return window, _types_for(task, config, has_unlearned=has_unlearned)
 
 
 def _types_for(task: WindowTask, config: Config, *, has_unlearned: bool) -> Config:
@@ -160,8 +158,36 @@ def _types_for(task: WindowTask, config: Config, *, has_unlearned: bool) -> Conf
     return join_types(config, manual, automatic) if has_unlearned else manual
 
 
-async def extract(window: Window, config: Config, store: Store, setup: LearnerSetup, operation: str = "learn") -> Json:
-    """What the learner extracts from a window, of all configured types, with evidence."""
+async def extract(
+    steps: Steps,
+    name: str,
+    window: Window,
+    config: Config,
+    store: Store,
+    setup: LearnerSetup,
+    operation: str = "learn",
+) -> Json:
+    """What the learner extracts from a window, of all configured types, with evidence.
+
+    A window that the model cannot read at once is read in parts, each a step of its own.
+    """
+    try:
+        return await steps(name, lambda: _extract(window, config, store, setup, operation))
+    except ContextTooLong as error:
+        parts = shortened(window)
+        if not parts:
+            raise
+        await record_spend(store, error.spend or Spend(), setup.clock, operation)
+    numbered = enumerate(parts, start=1)
+    read = [await extract(steps, f"{name}.{n}", part, config, store, setup, operation) for n, part in numbered]
+    candidates = [candidate for part in read for candidate in CANDIDATES.validate_python(part["candidates"])]
+    counts = sum((Counter[str](part["counts"]) for part in read), Counter[str]())
+    entries = CANDIDATES.dump_python(tuple(without_duplicates(candidates)), mode="json")
+    marks = {name: sorted({mark for part in read for mark in part[name]}) for name in ("kinds", "unread")}
+    return {"candidates": entries, "counts": dict(counts), **marks}
+
+
+async def _extract(window: Window, config: Config, store: Store, setup: LearnerSetup, operation: str) -> Json:
     wanted_kinds = kinds(config)
     if not any(turn.is_new for turn in window.turns) or not wanted_kinds:
         return {"candidates": [], "counts": {}, "kinds": [], "unread": []}
@@ -268,39 +294,3 @@ def _mark_pools(tx: Tx, decided: list[tuple[ExtractedLearning, Decision]], task:
         return
     for name, count in names.items():
         tx.pools.mark(task.agent_version, name, count, now)
-
-
-async def fail(task: WindowTask, store: Store, clock: Clock, error: Exception) -> None:
-    """Schedules a failed window again; one that can never succeed is set aside, and its status says so."""
-    now = clock.now()
-    # Errors of embedders carry no spend.
-    await record_spend(store, getattr(error, "spend", None) or Spend(), clock)
-    if task.by_hand:
-        return
-    is_providers_fault = isinstance(error, ProviderRefused | ProviderUnavailable)
-
-    def postpone(tx: Tx) -> None:
-        waiting = tx.users.waiting(task.user_id)
-        attempts = waiting.attempts if waiting else 0
-        if not is_providers_fault and tx.windows.get(f"{task.key}:failed") is None:
-            tx.windows.add(_failed_window(task, "failed", error, now))
-        if is_providers_fault or _count_failures(tx, task) < MOST_ATTEMPTS:
-            longest = LONGEST_PROBE if isinstance(error, ProviderRefused) else LONGEST_BACKOFF
-            tx.users.postpone(task.user_id, now + backoff(attempts, longest), str(error))
-            return
-        tx.interactions.mark_learned(task.turns)
-        tx.users.clear_unlearned(task.user_id)
-        tx.windows.add(_failed_window(task, "set_aside", error, now))
-
-    await store.write(postpone)
-
-
-def _failed_window(task: WindowTask, state: str, error: Exception, now: int) -> LearnedWindow:
-    key = f"{task.key}:{state}"
-    return LearnedWindow(key, task.user_id, state, task.turns, {}, error=str(error)[:1000], created_at=now)
-
-
-def _count_failures(tx: Tx, task: WindowTask) -> int:
-    """How often the first turn of a window has failed through no fault of a provider."""
-    windows = tx.windows.of_turns(task.user_id, task.turns[:1])
-    return sum(window.state == "failed" for window in windows)

@@ -6,9 +6,10 @@ assigned, and what is assigned is validated at once.
 
 import warnings
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,6 +23,7 @@ from pydantic import (
 )
 
 from reflexio.models import legacy
+from reflexio.models.addresses import check_url
 from reflexio.models.wire import Name, NonEmpty, Source
 
 MASK = "**********"
@@ -33,6 +35,8 @@ Number = Annotated[float, Field(strict=True)]
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
 Positive = Annotated[Whole, Field(gt=0, le=1_000_000_000)]
 Prompt = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000)]
+OutgoingUrl = Annotated[str, AfterValidator(check_url)]
+"""An address that the server will call. Where a name leads is checked when it is called."""
 Sources = Annotated[list[Source] | None, Field(max_length=1000)]
 
 
@@ -160,7 +164,7 @@ class PlaybookOptimizerConfig(Setting):
     use_merge: Flag = True
     max_merge_invocations: Annotated[Whole, Field(ge=0, le=1_000_000)] = 5
     reflection_model: str | None = None
-    webhook_url: str | None = None
+    webhook_url: OutgoingUrl | None = None
     webhook_auth_header: Secret | None = None
     webhook_timeout_seconds: Positive = 60
     webhook_max_retries: Annotated[Whole, Field(ge=0, le=1000)] = 3
@@ -186,6 +190,9 @@ class LLMConfig(Setting):
     generation_model_name: str | None = None
     embedding_model_name: str | None = None
     generation_timeout_seconds: Positive | None = None
+    max_output_tokens: Annotated[Whole, Field(ge=256, le=1_000_000)] | None = None
+    concurrency: Annotated[Whole, Field(ge=1, le=1000)] | None = None
+    structured_output: Literal["tools", "json_schema", "prompt"] | None = None
 
 
 class ProviderKey(Setting):
@@ -194,7 +201,7 @@ class ProviderKey(Setting):
     retired = legacy.PROVIDER_RETIRED
 
     api_key: Secret | None = None
-    api_base: str | None = None
+    api_base: OutgoingUrl | None = None
 
 
 class CustomEndpointConfig(Setting):
@@ -202,7 +209,7 @@ class CustomEndpointConfig(Setting):
 
     model: NonEmpty
     api_key: Secret
-    api_base: NonEmpty
+    api_base: Annotated[NonEmpty, AfterValidator(check_url)]
 
 
 class APIKeyConfig(Setting):

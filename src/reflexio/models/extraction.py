@@ -100,12 +100,16 @@ class ExtractedLearning:
 
 @dataclass(frozen=True)
 class Spend:
-    """Model calls and tokens of a step. The local learner costs nothing."""
+    """Model calls and tokens of a step. The local learner costs nothing.
+
+    `estimated_calls` is how many of the calls have estimated tokens, because the provider did not count them.
+    """
 
     model: str = ""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    estimated_calls: int = 0
 
     def __add__(self, other: "Spend") -> "Spend":
         return Spend(
@@ -113,6 +117,7 @@ class Spend:
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
+            self.estimated_calls + other.estimated_calls,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from reflexio.models.extraction import Spend
 from reflexio.models.wire import ResponseModel, SuccessResponse
 
-StallReason = Literal["billing_error", "auth_error"]
+StallReason = Literal["billing_error", "auth_error", "provider_error"]
 LONGEST_MESSAGE = 1000
 
 
@@ -25,7 +25,7 @@ class StallStateResponse(ResponseModel):
     """Whether learning waits for the provider, and why."""
 
     stalled: bool = False
-    reason: StallReason | None = None
+    reason: Literal["billing_error", "auth_error"] | None = None
     stalled_at: datetime | None = None
     reset_estimate: datetime | None = None
     notified_in_cc: bool = False
@@ -37,7 +37,8 @@ class StallStateResponse(ResponseModel):
             return cls()
         return cls(
             stalled=True,
-            reason=stall.reason,
+            # Published clients know two reasons; the message says every one in words.
+            reason=None if stall.reason == "provider_error" else stall.reason,
             stalled_at=datetime.fromtimestamp(stall.since, UTC),
             notified_in_cc=stall.notified,
             error_message=stall.message,
@@ -68,6 +69,7 @@ class UsageEntry(ResponseModel):
     calls: int
     input_tokens: int
     output_tokens: int
+    estimated_calls: int = 0
 
     @classmethod
     def of(cls, spent: Spent) -> "UsageEntry":
@@ -79,6 +81,7 @@ class UsageEntry(ResponseModel):
             calls=cost.calls,
             input_tokens=cost.input_tokens,
             output_tokens=cost.output_tokens,
+            estimated_calls=cost.estimated_calls,
         )
 
 
@@ -88,4 +91,5 @@ class UsageResponse(SuccessResponse):
     usage: list[UsageEntry] = []
     tokens_today: int = 0
     daily_token_budget: int | None = None
+    max_daily_tokens: int | None = None
     budget_used_up: bool = False

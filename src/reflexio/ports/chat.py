@@ -38,12 +38,21 @@ class Reply(Generic[A]):
     spend: Spend = field(default_factory=Spend)
 
 
+class TrialAnswer(BaseModel):
+    word: str
+
+
+TRIAL = Messages("Answer the question with one word.", "Which word is the opposite of 'no'?")
+"""The tiny question that shows whether a model answers at all, and how."""
+
+
 class Chat(Protocol):
     """One model. `ask` returns an instance of `schema`; an answer that does not validate is repaired once.
 
     Raises `ProviderRefused` (401, 402, 403, exhausted quota, no such model), `ProviderUnavailable` (429, 5xx,
-    timeouts) and `UnreadableAnswer` when even the repaired answer does not validate, when the model declines, and
-    when the provider rejects the request itself. Errors carry the spend so far in `.spend`.
+    timeouts) and `UnreadableAnswer` when even the repaired answer does not validate, when the model declines
+    (`Declined`), when the text is too long for it (`ContextTooLong`), and when the provider rejects the request itself.
+    Errors carry the spend so far in `.spend`.
     """
 
     @property

@@ -31,11 +31,14 @@ class Learner(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
+    async def check(self) -> Spend:
+        """Asks the model one tiny question, if there is a model. Raises the errors of `extract`."""
+
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         """Candidates of the requested kinds, for all configured types in one call. Only new turns are a source.
 
         Raises `ProviderRefused` (key or bill), `ProviderUnavailable` (wait), or `UnreadableAnswer` when a model's
-        answer is unusable even after one repair.
+        answer is unusable even after one repair: `ContextTooLong` when the model can read only a shorter window.
         """
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:

@@ -19,7 +19,9 @@ MEDIA_TYPE = "application/problem+json"
 STATUS: dict[type[errors.ReflexioError], int] = {
     errors.TooLarge: 413,
     errors.InvalidRequest: 422,
+    errors.KeyNeeded: 403,
     errors.NotAuthorised: 401,
+    errors.NotPermitted: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.RateLimited: 429,
@@ -31,13 +33,16 @@ STATUS: dict[type[errors.ReflexioError], int] = {
 TITLES = {
     400: "Bad request",
     401: "Authentication required",
+    403: "Not permitted",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     409: "Conflict",
     413: "Body too large",
     415: "Not JSON",
     422: "Invalid request",
     429: "Too many requests",
+    431: "Head too large",
     500: "Internal error",
     502: "Provider refused",
     503: "Unavailable",
@@ -111,7 +116,7 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
     headers = {}
     if isinstance(error, errors.RateLimited):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
-    if isinstance(error, errors.NotAuthorised):
+    if isinstance(error, errors.NotAuthorised) and not isinstance(error, errors.NotPermitted):
         headers["WWW-Authenticate"] = "Bearer"
     # The database's own message is for the operator: it goes to the log only.
     detail = str(errors.StorageUnavailable()) if type(error) is errors.StorageUnavailable else str(error)

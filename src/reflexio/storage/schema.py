@@ -79,6 +79,7 @@ keys = Table(
     *texts("label", "prefix"),
     Column("digest", Text, nullable=False, unique=True),
     *numbers("created_at", "revoked_at"),
+    *texts("scopes", "owner"),
 )
 
 configs = Table("configs", metadata, *key("org_id"), *required("document"), *numbers("updated_at"))
@@ -325,6 +326,7 @@ spend = Table(
     metadata,
     *key("org_id", "day", "operation", "model"),
     *numbers("calls", "input_tokens", "output_tokens"),
+    small_number("estimated_calls"),
 )
 
 # Optimisation jobs. `document` holds all fields that are only shown.

@@ -56,6 +56,9 @@ class Writer:
     name: str = "writer"
     fingerprint: str = "f"
 
+    async def check(self) -> Spend:
+        return Spend()
+
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         return Extraction()
 

@@ -130,6 +130,18 @@ def test_no_text_takes_long(word: str) -> None:
 @pytest.mark.parametrize(
     ("newer", "older"),
     [
+        ("The user has a dog called Rex.", "The user has a dog called Rex."),
+        ("The user has a dog called Rex.", "The user has a dog called Max."),
+        ("The user has two children.", "The user has two children in school."),
+    ],
+)
+def test_the_same_number_replaces_nothing(newer: str, older: str) -> None:
+    assert replacement(newer, older, 1.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
         ("The user can go up to 75 pounds a week for the shopping now.", "The user's budget is 60 pounds a week."),
         ("The user is leaving on the 17th now.", "The user leaves on the 14th of July."),
         ("The user has switched from Aviva to Bupa.", "The user is insured with Aviva."),

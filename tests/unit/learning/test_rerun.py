@@ -65,6 +65,9 @@ class Scripted:
     name = "scripted"
     fingerprint = "f"
 
+    async def check(self) -> Spend:
+        return Spend()
+
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         new = [turn for turn in window.turns if turn.is_new]
         self.windows.append(tuple(turn.content for turn in new))

@@ -10,6 +10,7 @@ import pytest
 from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import (
+    ContextTooLong,
     ProviderRefused,
     ProviderUnavailable,
     ReflexioError,
@@ -17,12 +18,13 @@ from reflexio.errors import (
     UnreadableAnswer,
 )
 from reflexio.interactions import publish
-from reflexio.jobs.retry import LONGEST_PROBE
+from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE
 from reflexio.learning import scheduler, stall
+from reflexio.learning.failure import ATTEMPTS_BEFORE_CHECK, MOST_ATTEMPTS
 from reflexio.learning.scheduler import LearningScheduler
 from reflexio.learning.service import LearningService, learning_status
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.worker import MOST_ATTEMPTS, LearnerSetup, LearningWorker
+from reflexio.learning.worker import LearnerSetup, LearningWorker
 from reflexio.models.config import Config
 from reflexio.models.extraction import (
     ClusterToSummarise,
@@ -32,6 +34,7 @@ from reflexio.models.extraction import (
     Extraction,
     Neighbourhood,
     Quote,
+    Spend,
     Summary,
     Window,
 )
@@ -64,15 +67,29 @@ class Pupil:
     errors: list[Exception] = field(default_factory=list)
     always: Exception | None = None
     seen: list[Window] = field(default_factory=list)
+    poison: str = ""
+    broken: Exception | None = None
+    checks: int = 0
+    longest: int = 99
+    read: list[Window] = field(default_factory=list)
     name: str = "pupil"
     fingerprint: str = "f"
+
+    async def check(self) -> Spend:
+        self.checks += 1
+        if self.broken:
+            raise self.broken
+        return Spend()
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         self.seen.append(window)
         if self.errors:
             raise self.errors.pop(0)
-        if self.always:
+        if self.always and self.poison in "".join(turn.content for turn in window.turns):
             raise self.always
+        if len(window.turns) > self.longest:
+            raise ContextTooLong("too long")
+        self.read.append(window)
         new = [turn for turn in window.turns if turn.is_new]
         return Extraction(
             tuple(
@@ -208,13 +225,122 @@ async def test_a_window_that_never_succeeds_is_set_aside_and_the_next_one_is_lea
 
 async def test_outages_do_not_count_towards_setting_aside(room: Room) -> None:
     answer = await room.say("one", session_finished=True)
-    room.pupil.errors = [*[ProviderUnavailable("busy")] * (MOST_ATTEMPTS + 3), UNREADABLE]
+    busy = ProviderUnavailable("busy", is_overloaded=True)
+    room.pupil.errors = [*[busy] * (MOST_ATTEMPTS + 3), UNREADABLE]
     for _ in range(MOST_ATTEMPTS + 4):
         assert await room.look() == 1
         room.clock.at += 300
     assert (await room.status(answer))[0] == "pending"
     await room.look()
     assert await room.learned() == ["one"]
+
+
+@pytest.mark.parametrize("error", [UNREADABLE, ProviderUnavailable("late"), KeyError("a defect")])
+async def test_windows_of_several_users_that_fail_alike_stall_and_none_is_set_aside(
+    room: Room, error: Exception
+) -> None:
+    users = ["ann", "bob", "cid", "dan"]
+    answers = [await room.say(user, user=user, session_finished=True) for user in users]
+    room.pupil.always = error
+    for _ in range(MOST_ATTEMPTS * 6):
+        await room.look()
+        room.clock.at += 100
+    current = await room.store.read(stall.state)
+    assert current is not None
+    assert current.reason == "provider_error"
+    assert str(error.args[0]) in current.message
+    assert {await room.status(answer) for answer in answers} == {("pending", "stalled")}
+    room.pupil.always = None
+    room.clock.at += 300
+    await room.look()
+    await room.look()
+    assert [await room.learned(user) for user in users] == [[user] for user in users]
+    assert await room.store.read(stall.state) is None
+
+
+@pytest.mark.parametrize("error", [UNREADABLE, ProviderUnavailable("late")])
+async def test_one_window_that_fails_while_others_are_learned_is_set_aside_with_the_reason(
+    room: Room, error: Exception
+) -> None:
+    odd = await room.say("odd", user="odd", session_finished=True)
+    room.pupil.poison, room.pupil.always = "odd", error
+    for number in range(MOST_ATTEMPTS):
+        await room.say("fine", user=f"user-{number}", session_finished=True)
+        await room.look()
+        room.clock.at += 300
+    status, reason = await room.status(odd)
+    assert status == "failed"
+    assert f"after {MOST_ATTEMPTS} attempts" in str(reason)
+    assert str(error.args[0]) in str(reason)
+    assert await room.store.read(stall.state) is None
+    assert room.pupil.checks == 0
+
+
+async def test_a_single_user_stalls_when_the_model_cannot_answer_a_tiny_question(room: Room) -> None:
+    answer = await room.say("one", session_finished=True)
+    room.pupil.always = room.pupil.broken = UNREADABLE
+    for _ in range(MOST_ATTEMPTS * 4):
+        await room.look()
+        room.clock.at += LONGEST_PROBE
+    assert await room.status(answer) == ("pending", "stalled")
+    # Once it is stalled, only the tiny question is paid for.
+    assert len(room.pupil.seen) == ATTEMPTS_BEFORE_CHECK
+    room.pupil.always = room.pupil.broken = None
+    room.clock.at += LONGEST_PROBE
+    await room.look()
+    assert await room.learned() == ["one"]
+    assert await room.store.read(stall.state) is None
+
+
+async def test_the_wait_that_a_provider_asks_for_holds_for_all_users_and_is_bounded(room: Room) -> None:
+    await room.say("one", session_finished=True)
+    room.pupil.errors = [ProviderUnavailable("slow down", retry_after=40, is_overloaded=True)]
+    await room.look()
+    await room.say("two", user="bob", session_finished=True)
+    room.clock.at += 39
+    assert await room.look() == 0
+    room.clock.at += 1
+    assert await room.look() == 2
+    room.pupil.errors = [ProviderUnavailable("come next year", retry_after=1e9, is_overloaded=True)]
+    await room.say("three", session_finished=True)
+    await room.look()
+    room.clock.at += LONGEST_BACKOFF
+    assert await room.look() == 1
+    assert await room.learned() == ["one", "three"]
+
+
+async def test_a_lasting_outage_stalls_and_a_short_one_does_not(room: Room) -> None:
+    await room.say("one", session_finished=True)
+    room.pupil.always = ProviderUnavailable("busy", is_overloaded=True)
+    await room.look()
+    room.clock.at += 30
+    await room.look()
+    assert await room.store.read(stall.state) is None
+    room.clock.at += 60
+    await room.look()
+    assert await room.store.read(stall.state)
+    room.pupil.always = None
+    room.clock.at += LONGEST_BACKOFF
+    await room.look()
+    assert await room.learned() == ["one"]
+
+
+async def test_an_organisation_learns_as_many_windows_at_once_as_its_model_takes(room: Room) -> None:
+    await room.configure(llm_config={"concurrency": 2})
+    for user in ("ann", "bob", "cid"):
+        await room.say("one", user=user, session_finished=True)
+    await room.say("one", org="other", session_finished=True)
+    assert await room.look() == 3
+    assert await room.look() == 1
+
+
+async def test_a_window_that_is_too_long_is_read_in_parts(room: Room) -> None:
+    room.pupil.longest = 2
+    await room.say(*"abcdefg", session_finished=True)
+    await room.look()
+    assert [turn.content for window in room.pupil.read for turn in window.turns if turn.is_new] == [*"abcdefg"]
+    assert max(len(window.turns) for window in room.pupil.read) <= 2
+    assert len(await room.store.read(lambda tx: tx.windows.of_turns("ann", range(1, 99)))) == 1
 
 
 async def test_a_stall_is_probed_by_one_window_with_growing_pauses(room: Room) -> None:

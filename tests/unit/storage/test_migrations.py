@@ -1,11 +1,13 @@
 """Schema and migrations agree."""
 
 import hashlib
+import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy import Connection, create_engine
 
 from reflexio.storage import migrate, migrations
@@ -29,7 +31,7 @@ def test_a_new_database_is_what_migrating_an_empty_one_makes(tmp_path: Path) -> 
     assert tables(tmp_path / "new.db", migrate._create) == tables(tmp_path / "migrated.db", migrate._upgrade)
 
 
-FROZEN = {"0001": "1d6dc7eb799d465c", "0002": "80273a6243c77c78"}
+FROZEN = {"0001": "1d6dc7eb799d465c", "0002": "45b15fd906801f8b"}
 """What each migration makes, as a digest. It never changes: a database that somebody has was made by it."""
 
 
@@ -52,3 +54,18 @@ def test_every_migration_is_listed_in_order() -> None:
     folder = Path(migrations.__file__).parent / "versions"
     files = sorted(file.name.partition("_")[0] for file in folder.glob("[0-9]*.py"))
     assert tuple(files) == migrate.REVISIONS
+
+
+def test_the_former_trigger_of_standing_orders_is_removed_by_the_migration() -> None:
+    migration = importlib.import_module("reflexio.storage.migrations.versions.0002_scope")
+    learnings = sa.table("learnings", *map(sa.column, ("id", "kind", "trigger", "content", "scope")))
+    stored = [
+        {"id": 1, "kind": "user_playbook", "trigger": "The user asks for anything", "content": "Ask why.", "scope": ""},
+        {"id": 2, "kind": "user_playbook", "trigger": "The user asks for a refund", "content": "Ask why.", "scope": ""},
+    ]
+    with sa.create_engine("sqlite://").begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE learnings (id, kind, trigger, content, scope)")
+        connection.execute(sa.insert(learnings), stored)
+        migration._decide_scopes(connection)
+        rows = connection.execute(sa.select(learnings.c.trigger, learnings.c.scope)).all()
+    assert [tuple(row) for row in rows] == [("", "always"), ("The user asks for a refund", "when_relevant")]

@@ -11,9 +11,17 @@ from reflexio.learners.llm.extraction import candidates, extraction_instructions
 from reflexio.learners.llm.schemas import ConsolidationAnswer, ExtractionAnswer, SummaryAnswer
 from reflexio.learners.llm.transcript import transcript
 from reflexio.models.config import Config
-from reflexio.models.extraction import ClusterToSummarise, Consolidation, Extraction, Neighbourhood, Summary, Window
+from reflexio.models.extraction import (
+    ClusterToSummarise,
+    Consolidation,
+    Extraction,
+    Neighbourhood,
+    Spend,
+    Summary,
+    Window,
+)
 from reflexio.models.learning import Kind
-from reflexio.ports.chat import Chat, Messages
+from reflexio.ports.chat import TRIAL, Chat, Messages, TrialAnswer
 
 LEARNING_PROMPTS = ("extract", "consolidate", "summarise")
 OTHER_PROMPTS = ("judge", "reword")
@@ -54,6 +62,9 @@ class LlmLearner:
     @property
     def fingerprint(self) -> str:
         return fingerprint()
+
+    async def check(self) -> Spend:
+        return (await self._chat.ask(TRIAL, TrialAnswer)).spend
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         instructions = extraction_instructions(config, kinds)

@@ -27,6 +27,7 @@ from reflexio.models.extraction import (
     ExtractedLearning,
     Extraction,
     Neighbourhood,
+    Spend,
     Summary,
     Turn,
     Window,
@@ -48,6 +49,9 @@ class LocalLearner:
     @property
     def fingerprint(self) -> str:
         return _hash_of_rules()
+
+    async def check(self) -> Spend:
+        return Spend()
 
     async def extract(self, window: Window, config: Config, kinds: frozenset[Kind]) -> Extraction:
         sessions = [match for turns in _sessions(window.turns) for match in await self._matches(turns)]

@@ -145,4 +145,7 @@ class Windows(Protocol):
     def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
         """Windows with one of these turns, newest first."""
 
+    def set_aside(self, limit: int) -> list[LearnedWindow]:
+        """Windows of all users that were set aside, newest first."""
+
     def forget(self, user_id: str) -> None: ...

@@ -3,18 +3,37 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from reflexio.errors import InvalidRequest, ProviderRefused
-from reflexio.ports.chat import A, Chat, Messages, Reply
+from reflexio.ports.chat import A, Messages, Reply
 
 if TYPE_CHECKING:
     from reflexio.providers.chat.session import ChatSession
-
-TIMEOUT_SECONDS = 120.0
+    from reflexio.providers.outgoing import OutgoingAddresses
 
 WireProtocol = Literal["openai", "anthropic", "google"]
+StructuredOutput = Literal["tools", "json_schema", "prompt"]
+"""How a model is made to answer in a structure: by a tool, by the provider's JSON schema, or by words in the prompt."""
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """How a model is called.
+
+    timeout: seconds for one call in all. max_output_tokens: sent as the limit of an answer, reasoning included.
+    concurrency: calls at the same time, 0 for any number. structured_output: None tries what the model can do.
+    """
+
+    timeout: float = 120.0
+    max_output_tokens: int = 16_000
+    concurrency: int = 0
+    structured_output: StructuredOutput | None = None
+
+
+DEFAULT_OPTIONS = CallOptions()
 
 
 @dataclass(frozen=True)
@@ -57,22 +76,34 @@ OTHER_NAMES = {"gemini": "google", "google-gla": "google", "claude": "anthropic"
 
 @dataclass(frozen=True)
 class ModelAddress:
-    """A model at a provider, with everything that is needed to call it."""
+    """A model at a provider, with everything that is needed to call it.
+
+    `addresses` checks a base URL that an organisation has chosen; one of the operator is not checked.
+    """
 
     provider: str
     model: str
     protocol: WireProtocol
     base_url: str
     api_key: str = field(default="", repr=False)
-    timeout: float = TIMEOUT_SECONDS
+    options: CallOptions = DEFAULT_OPTIONS
+    addresses: "OutgoingAddresses | None" = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
 
+    @property
+    def is_official(self) -> bool:
+        """Whether this is the provider itself and no other server with its protocol."""
+        return self.base_url == PROVIDERS[self.provider].base_url and bool(PROVIDERS[self.provider].variable)
 
-def address(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> ModelAddress:
-    """The address of the model called `provider:model` or `provider/model`; `timeout` is for one call, in seconds."""
+
+def address(name: str, *, keys: Keys, options: CallOptions = DEFAULT_OPTIONS) -> ModelAddress:
+    """The address of the model called `provider:model` or `provider/model`.
+
+    Raises InvalidRequest for an unknown provider or an unusable base URL, and ProviderRefused without a key.
+    """
     spelling, _, model = re.sub("[:/]", "\0", name.strip(), count=1).partition("\0")
     provider = OTHER_NAMES.get(spelling.lower(), spelling.lower())
     known = PROVIDERS.get(provider)
@@ -87,7 +118,7 @@ def address(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> Model
     is_private = bool(credentials.base_url) and known.protocol == "openai"
     if known.variable and not (credentials.api_key or is_private):
         raise ProviderRefused(f"{name!r} needs a key: set {known.variable}.", reason="auth")
-    return ModelAddress(provider, model, known.protocol, base_url, credentials.api_key, timeout)
+    return ModelAddress(provider, model, known.protocol, base_url, credentials.api_key, options)
 
 
 def reasoning_effort(profile: Mapping[str, Any]) -> Literal["low"] | None:
@@ -104,6 +135,8 @@ def reasoning_effort(profile: Mapping[str, Any]) -> Literal["low"] | None:
 class PydanticChat:
     """Asks the model at `address` through pydantic-ai. Used from one event loop, and closed there.
 
+    At most `concurrency` questions are under way; the others wait, and their time does not count meanwhile.
+
     pydantic-ai takes one to two seconds to import. The first question imports it, in a thread, so that a server
     starts at once and keeps answering.
     """
@@ -113,12 +146,20 @@ class PydanticChat:
         self._address = address
         self._opening = asyncio.Lock()
         self._session: ChatSession | None = None
+        concurrency = address.options.concurrency
+        self._slots = asyncio.Semaphore(concurrency) if concurrency else nullcontext()
+
+    @property
+    def structured_output(self) -> str:
+        """How the last answer was reached; empty before the first one."""
+        return self._session.structured_output if self._session else ""
 
     async def ask(self, messages: Messages, schema: type[A]) -> Reply[A]:
         async with self._opening:
             if self._session is None:
                 self._session = await asyncio.to_thread(_open_session, self._address)
-        return await self._session.ask(messages, schema)
+        async with self._slots:
+            return await self._session.ask(messages, schema)
 
     async def aclose(self) -> None:
         if self._session is not None:
@@ -131,12 +172,12 @@ def _open_session(address: ModelAddress) -> "ChatSession":
     return ChatSession(address)
 
 
-def resolve(name: str, *, keys: Keys, timeout: float = TIMEOUT_SECONDS) -> Chat:
-    """The model called `provider:model` or `provider/model`; `timeout` is for one call, in seconds.
+def resolve(name: str, *, keys: Keys, options: CallOptions = DEFAULT_OPTIONS) -> PydanticChat:
+    """The model called `provider:model` or `provider/model`.
 
     >>> resolve("openai:gpt-5-mini", keys={"openai": ProviderCredentials("sk-…")}).name
     'openai:gpt-5-mini'
     >>> resolve("openai/qwen3:8b", keys={"openai": ProviderCredentials(base_url="http://127.0.0.1:8000/v1")}).name
     'openai:qwen3:8b'
     """
-    return PydanticChat(address(name, keys=keys, timeout=timeout))
+    return PydanticChat(address(name, keys=keys, options=options))

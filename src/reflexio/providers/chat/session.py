@@ -1,45 +1,37 @@
-"""An open client for one model: the call, one repair of its answer, its cost. Imports pydantic-ai: import it late."""
+"""An open client for one model: the call, what is done when it is rejected, one repair of its answer, its cost.
 
-from collections.abc import AsyncIterator, Sequence
+Imports pydantic-ai: import it late.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pkgutil import resolve_name
-from typing import Any, assert_never
 
-import httpx2
 from pydantic import BaseModel, ValidationError
 from pydantic_ai import BinaryContent, ImageUrl, ModelRequest, UserContent, UserPromptPart
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelResponse, ToolCallPart
-from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client
+from pydantic_ai.messages import ModelResponse, ThinkingPart
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import ToolDefinition
 
-from reflexio.errors import ProviderRefused, UnreadableAnswer
+from reflexio.errors import Declined, ProviderRefused, UnreadableAnswer
 from reflexio.models.extraction import Spend
 from reflexio.ports.chat import A, Messages, Reply, estimate
-from reflexio.providers.chat.failures import FAILURES, failure, is_about_images
-from reflexio.providers.chat.resolve import PROVIDERS, ModelAddress, reasoning_effort
+from reflexio.providers.chat.adjustment import NO_IMAGES, RequestHabits
+from reflexio.providers.chat.connection import IS_QUESTION, build_model, connect
+from reflexio.providers.chat.failures import FAILURES, failure, is_about_account, is_rejected
+from reflexio.providers.chat.reading import Fields, ReadAnswer, merged, read_answer
+from reflexio.providers.chat.resolve import ModelAddress, StructuredOutput, reasoning_effort
+from reflexio.providers.chat.structure import answer_parameters, framed
 
-# An answer of 64,000 tokens has some 300,000 bytes.
-MAX_ANSWER_BYTES = 2 * 1024 * 1024
-CONNECT_SECONDS = 5.0
-# Anthropic requires a limit. Above some 21,000 its client would stream, and a stream is many times as long.
-ANTHROPIC_MAX_TOKENS = 16_000
+log = logging.getLogger("reflexio.model")
+
+MOST_ADJUSTMENTS = 6
 MAX_FAULTS = 5
-NO_IMAGES = "\n\n(The pictures could not be handed over.)"
-
-# What pydantic-ai knows about the models of a provider, for example that none may be forced to call a tool.
-PROFILES = {
-    "openrouter": "pydantic_ai.providers.openrouter:OpenRouterProvider.model_profile",
-    "deepseek": "pydantic_ai.providers.deepseek:DeepSeekProvider.model_profile",
-    "moonshot": "pydantic_ai.providers.moonshotai:MoonshotAIProvider.model_profile",
-    "dashscope": "pydantic_ai.providers.alibaba:AlibabaProvider.model_profile",
-    "zai": "pydantic_ai.providers.zai:ZaiProvider.model_profile",
-    "ollama": "pydantic_ai.providers.ollama:OllamaProvider.model_profile",
-    "xai": "pydantic_ai.profiles.grok:grok_model_profile",
-}
+IN_WORDS = "it is no JSON object with the fields asked for"
+CUT_OFF = "it was cut off, because it was too long"
 
 
 @dataclass(frozen=True)
@@ -48,76 +40,166 @@ class _Completion:
 
     response: ModelResponse
     messages: Messages
+    way: StructuredOutput
     spend: Spend
 
 
 class ChatSession:
-    """An open client for one model. It never retries a failed call: the caller decides when to."""
+    """An open client for one model. It never retries a failed call unchanged: the caller decides when to.
+
+    A rejected question is adjusted, and asked again at once.
+    """
 
     def __init__(self, address: ModelAddress) -> None:
         self._address = address
-        self._http = _connect(address.timeout)
+        options = address.options
+        self._http = connect(address)
         try:
-            self._model = _build_model(address, self._http)
+            self._model = build_model(address, self._http)
         except UserError as error:
             raise ProviderRefused(f"{address.name}: {error.message}", reason="auth") from error
         self._settings = ModelSettings(
-            timeout=address.timeout, request_timeout=address.timeout, cache={"messages": False}
+            timeout=options.timeout, request_timeout=options.timeout, cache={"messages": False}
         )
-        if address.protocol == "anthropic":
-            self._settings["max_tokens"] = ANTHROPIC_MAX_TOKENS
+        if address.protocol != "openai":
+            self._settings["max_tokens"] = options.max_output_tokens
+        self._habits = RequestHabits(address)
+        self._effort = reasoning_effort(self._model.profile)
+        self._has_answered = False
+
+    @property
+    def structured_output(self) -> str:
+        """The way that led to the last answer; empty before the first one."""
+        return self._habits.way if self._has_answered else ""
 
     async def ask(self, messages: Messages, schema: type[A]) -> Reply[A]:
-        first = await self._complete(messages, schema, Spend(self._address.name))
-        try:
-            return Reply(self._parse(first, schema), first.spend)
-        except ValidationError as error:
-            # Without a word of the answer itself: that could carry text out of its delimiters.
-            request = f"Your last answer could not be used: {_faults(error)}. Answer again, in the form asked for."
-            repair = replace(first.messages, case=f"{first.messages.case}\n\n{request}")
-        second = await self._complete(repair, schema, first.spend)
-        try:
-            return Reply(self._parse(second, schema), second.spend)
-        except ValidationError as error:
-            raise UnreadableAnswer(f"{self._address.name}: {_faults(error)}", spend=second.spend) from error
+        """Asks, and once more when the answer cannot be used; or oftener, while the way to a structure is sought."""
+        fields, asked, spend = _fields(schema), messages, Spend(self._address.name)
+        part, is_repaired = ReadAnswer(), False
+        while True:
+            completed = await self._complete(asked, schema, spend)
+            spend = completed.spend
+            self._check_declined(completed)
+            read = _read(completed.response, fields)
+            whole = ReadAnswer(merged([part.values, read.values], fields), read.is_cut or part.is_cut)
+            answer, faults = _validated(whole, schema, fields, is_final=is_repaired)
+            if answer is not None:
+                return self._finish(answer, spend, is_part=read.is_cut or read.is_empty)
+            # A model that answers in plain words may not have seen what it was asked for.
+            is_ignored = read.is_empty and not read.is_cut and not completed.response.tool_calls
+            is_sought = is_ignored and not self._habits.is_proven and self._habits.seek_way(completed.way)
+            if is_repaired and not is_sought:
+                raise UnreadableAnswer(f"{self._address.name}: {faults}", spend=spend)
+            part = whole if whole.is_cut else ReadAnswer()
+            asked, is_repaired = _repair(completed.messages, messages, faults, part), True
+
+    def _finish(self, answer: A, spend: Spend, *, is_part: bool) -> Reply[A]:
+        if is_part:
+            log.warning("%s: an answer was cut off; only its complete entries are used", self._address.name)
+        self._habits.is_proven = self._has_answered = True
+        return Reply(answer, spend)
 
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    def _question_settings(self) -> ModelSettings:
-        """Those of all calls; agents, which share the session, reason as much as they like."""
-        effort = reasoning_effort(self._model.profile)
-        return ModelSettings(**self._settings, thinking=effort) if effort else self._settings
-
     async def _complete(self, messages: Messages, schema: type[A], spent: Spend) -> _Completion:
-        """Asks again without the images when the provider cannot fetch or read one: the text must still be learned."""
-        spent += Spend(calls=1)
-        try:
-            request = ModelRequest([UserPromptPart(_content(messages))], instructions=sendable(messages.instructions))
-            parameters = _answer_parameters(schema)
-            response = await model_request(
-                self._model, [request], model_settings=self._question_settings(), model_request_parameters=parameters
-            )
-        except FAILURES as error:
-            if messages.images and is_about_images(error):
-                return await self._complete(replace(messages, case=messages.case + NO_IMAGES, images=()), schema, spent)
-            raise failure(error, self._address, spent) from error
-        return _Completion(response, messages, spent + _count_tokens(response, messages))
+        """The response; a rejected request is adjusted and asked again."""
+        habits, first_way, failures = self._habits, self._habits.way, list[Exception]()
+        while len(failures) < MOST_ADJUSTMENTS:
+            spent += Spend(calls=1)
+            way = habits.way
+            try:
+                response = await self._request(messages, schema, way)
+                return _Completion(response, messages, way, spent + _count_tokens(response, messages))
+            except FAILURES as error:
+                failures.append(error)
+                adjusted = habits.adjusted(messages, way, error)
+                if adjusted is None:
+                    break
+                messages = adjusted
+        if not habits.is_proven:
+            habits.way = first_way
+        first, last = failures[0], failures[-1]
+        # When every way is rejected, the first rejection says most; any other failure is what happened last.
+        is_exhausted = is_rejected(first) and is_rejected(last) and not is_about_account(last)
+        raise failure(first if is_exhausted else last, self._address, spent) from last
 
-    def _parse(self, completion: _Completion, schema: type[A]) -> A:
-        """Reads the arguments of a tool call, or JSON in plain text. Raises pydantic's ValidationError."""
-        response = completion.response
-        if response.finish_reason == "content_filter":
-            detail = f"{self._address.name}: declined to answer. {(response.provider_details or {}).get('refusal', '')}"
-            raise UnreadableAnswer(detail.strip(), spend=completion.spend)
-        for part in response.parts:
-            if isinstance(part, ToolCallPart):
-                args = "" if part.args is None else part.args
-                return schema.model_validate_json(args) if isinstance(args, str) else schema.model_validate(args)
-        # Models put JSON between words and code fences.
-        text = response.text or ""
-        start, end = text.find("{"), text.rfind("}")
-        return schema.model_validate_json(text[start : end + 1] if 0 <= start < end else text)
+    async def _request(self, messages: Messages, schema: type[A], way: StructuredOutput) -> ModelResponse:
+        timeout = self._address.options.timeout
+        asked = framed(messages, schema, way)
+        request = ModelRequest([UserPromptPart(_content(asked))], instructions=sendable(asked.instructions))
+        token = IS_QUESTION.set(True)
+        try:
+            # The client's own limit counts each byte anew: a server that sends one a second would keep it for ever.
+            async with asyncio.timeout(timeout):
+                return await model_request(
+                    self._model,
+                    [request],
+                    model_settings=self._habits.settings(self._settings, self._effort),
+                    model_request_parameters=answer_parameters(schema, way),
+                )
+        except TimeoutError as error:
+            raise TimeoutError(f"no complete answer within {timeout:g} s") from error
+        finally:
+            IS_QUESTION.reset(token)
+
+    def _check_declined(self, completed: _Completion) -> None:
+        if completed.response.finish_reason == "content_filter":
+            details = completed.response.provider_details or {}
+            refusal = "" if self._address.addresses else details.get("refusal", "")
+            words = " ".join(str(refusal).split())
+            raise Declined(f"{self._address.name}: {words}".strip(": "), spend=completed.spend)
+
+
+def _texts(response: ModelResponse) -> Iterator[list[str]]:
+    """What the answer may stand in: the arguments of tool calls, the text, and last what was thought aloud."""
+    yield [part.args_as_json_str() if isinstance(part.args, dict) else part.args or "" for part in response.tool_calls]
+    yield [response.text or ""]
+    yield [part.content for part in response.parts if isinstance(part, ThinkingPart)]
+
+
+def _read(response: ModelResponse, fields: Fields) -> ReadAnswer:
+    is_cut = False
+    for texts in _texts(response):
+        read = read_answer(texts, fields)
+        is_cut = is_cut or read.is_cut
+        if not read.is_empty:
+            return read
+    return ReadAnswer(is_cut=is_cut or response.finish_reason == "length")
+
+
+def _validated(read: ReadAnswer, schema: type[A], fields: Fields, *, is_final: bool) -> tuple[A | None, str]:
+    """The answer, or what is wrong with it. A part of an answer is used when there will be no other."""
+    if read.is_cut and not (is_final and read.values):
+        return None, CUT_OFF
+    if read.is_empty:
+        return None, IN_WORDS
+    missing: dict[str, list[object]] = {name: [] for name in fields.lists} if read.is_cut else {}
+    try:
+        return schema.model_validate({**missing, **read.values}), ""
+    except ValidationError as error:
+        return None, _faults(error)
+
+
+def _repair(asked: Messages, question: Messages, faults: str, kept: ReadAnswer) -> Messages:
+    """Without a word of the answer itself: that could carry text out of its delimiters."""
+    count = sum(len(value) for value in kept.values.values() if isinstance(value, list))
+    request = f"Your last answer could not be used: {faults}. Answer again, in the form asked for."
+    if kept.is_cut and count:
+        request = (
+            f"Your last answer was cut off, because it was too long. Its first {count} entries arrived. Answer again, "
+            "in the form asked for, with the other entries only, the most important ones first, in few words."
+        )
+    elif kept.is_cut:
+        request += " Be brief: think little, and give only the most important entries, in few words."
+    images_lost = question.images and not asked.images
+    case = question.case + NO_IMAGES if images_lost else question.case
+    return replace(asked, case=f"{case}\n\n{request}")
+
+
+@cache
+def _fields(schema: type[BaseModel]) -> Fields:
+    return Fields.of(schema)
 
 
 def sendable(text: str) -> str:
@@ -134,40 +216,14 @@ def _content(messages: Messages) -> str | Sequence[UserContent]:
     return [case, *images] if images else case
 
 
-@cache
-def _answer_parameters(schema: type[BaseModel]) -> ModelRequestParameters:
-    """A tool that the model must call: every provider supports those. Plain text is read all the same."""
-    tool = ToolDefinition(
-        name="answer",
-        parameters_json_schema=_lean(schema.model_json_schema()),
-        description="Gives the answer. Call it exactly once.",
-        kind="output",
-    )
-    return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
-
-
-def _lean(schema: Any) -> Any:
-    """Without titles, which repeat the names, and defaults, which invite omissions: both cost tokens in every call."""
-    if isinstance(schema, list):
-        return [_lean(member) for member in schema]
-    if not isinstance(schema, dict):
-        return schema
-    lean = {}
-    for key, value in schema.items():
-        if key in ("properties", "$defs"):  # Here the keys are names of fields: one called `title` stays.
-            lean[key] = {name: _lean(member) for name, member in value.items()}
-        elif key not in ("title", "default"):
-            lean[key] = _lean(value)
-    return lean
-
-
 def _count_tokens(response: ModelResponse, messages: Messages) -> Spend:
     """The provider's count; an estimate for servers that do not count, so that a budget holds with them, too."""
     usage = response.usage
     if not usage.unmeasured_requests:
         return Spend(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
     output = "".join(part.args_as_json_str() for part in response.tool_calls) + (response.text or "")
-    return Spend(input_tokens=estimate(messages.instructions + messages.case), output_tokens=estimate(output))
+    prompt = estimate(messages.instructions + messages.case)
+    return Spend(input_tokens=prompt, output_tokens=estimate(output), estimated_calls=1)
 
 
 def _faults(error: ValidationError) -> str:
@@ -177,77 +233,3 @@ def _faults(error: ValidationError) -> str:
         place = fault["loc"][:-1] if fault["type"] == "extra_forbidden" else fault["loc"]
         lines.append(f"{'.'.join(map(str, place)) or 'answer'}: {fault['msg']}")
     return "; ".join(lines)
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    """Stops reading a body that is longer than any answer."""
-
-    def __init__(self, body: httpx2.AsyncByteStream) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        count = 0
-        async for chunk in self._body:
-            count += len(chunk)
-            if count > MAX_ANSWER_BYTES:
-                raise UnreadableAnswer(f"It is longer than {MAX_ANSWER_BYTES:,} bytes.")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
-
-async def _bound(response: httpx2.Response) -> None:
-    assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _BoundedStream(response.stream)
-
-
-def _connect(timeout: float) -> httpx2.AsyncClient:
-    """A client that limits the length of answers. It asks for uncompressed ones, so that their bytes can be counted."""
-    client = create_async_httpx2_client(timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)))
-    client.headers["Accept-Encoding"] = "identity"
-    client.event_hooks = {**client.event_hooks, "response": [_bound]}
-    return client
-
-
-def _build_model(address: ModelAddress, http: httpx2.AsyncClient) -> Model:
-    """The model in pydantic-ai's terms. Only the client of its own provider is imported."""
-    match address.protocol:
-        case "openai":
-            return _build_openai_model(address, http)
-        case "anthropic":
-            from pydantic_ai.models.anthropic import AnthropicModel
-            from pydantic_ai.providers.anthropic import AnthropicProvider
-
-            anthropic = AnthropicProvider(api_key=address.api_key, base_url=address.base_url, http_client=http)
-            anthropic.client.max_retries = 0
-            return AnthropicModel(address.model, provider=anthropic)
-        case "google":
-            from google.genai.types import HttpRetryOptions
-            from pydantic_ai.models.google import GoogleModel
-            from pydantic_ai.providers.google import GoogleProvider
-
-            once = HttpRetryOptions(attempts=1)
-            google = GoogleProvider(
-                api_key=address.api_key, base_url=address.base_url, http_client=http, retry_options=once
-            )
-            return GoogleModel(address.model, provider=google)
-        case _:
-            assert_never(address.protocol)
-
-
-def _build_openai_model(address: ModelAddress, http: httpx2.AsyncClient) -> Model:
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-
-    url, key = address.base_url, address.api_key
-    provider: OpenAIProvider | OpenAICompatibleProvider
-    if url == PROVIDERS["openai"].base_url:
-        provider = OpenAIProvider(url, key, http_client=http)
-    else:
-        name = address.provider
-        profile = resolve_name(PROFILES[name]) if name in PROFILES else None
-        provider = OpenAICompatibleProvider(name, base_url=url, api_key=key, http_client=http, profile=profile)
-    provider.client.max_retries = 0
-    return OpenAIChatModel(address.model, provider=provider)

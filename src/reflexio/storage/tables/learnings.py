@@ -291,5 +291,9 @@ class SqlWindows(OrganisationRows):
         newest_first = self._rows(query.order_by(windows.c.created_at.desc()), _read_window)
         return [window for window in newest_first if not set(turn_ids).isdisjoint(window.turn_ids)]
 
+    def set_aside(self, limit: int) -> list[LearnedWindow]:
+        query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.state == "set_aside")
+        return self._rows(query.order_by(windows.c.created_at.desc()).limit(limit), _read_window)
+
     def forget(self, user_id: str) -> None:
         self._change(delete(windows).where(windows.c.org_id == self._org, windows.c.user_id == user_id))

@@ -7,12 +7,19 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, UnreadableAnswer
+from reflexio.errors import (
+    ContextTooLong,
+    Declined,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    UnreadableAnswer,
+)
 from reflexio.learners.llm.schemas import ExtractionAnswer
 from reflexio.models.extraction import Spend
 from reflexio.ports.chat import Chat, Messages
-from reflexio.providers.chat.resolve import ProviderCredentials, resolve
-from reflexio.providers.chat.session import MAX_ANSWER_BYTES
+from reflexio.providers.chat.connection import MAX_ANSWER_BYTES
+from reflexio.providers.chat.resolve import CallOptions, ProviderCredentials, resolve
 from tests.scripted_model import Answer, Failure, Filtered, Late, Raw, Refusal, ScriptedModel, Spoken, scripted_model
 
 SKY = Messages("Name the colour.", "The sky at noon.")
@@ -39,9 +46,13 @@ def model() -> Iterator[ScriptedModel]:
 
 @asynccontextmanager
 async def opened(url: str, name: str = "openai:loopback", *, patience: float = 30) -> AsyncIterator[Chat]:
-    chat = resolve(name, keys={name.partition(":")[0]: ProviderCredentials("secret-key", url)}, timeout=patience)
-    yield chat
-    await chat.aclose()
+    chat = resolve(
+        name, keys={name.partition(":")[0]: ProviderCredentials("secret-key", url)}, options=CallOptions(patience)
+    )
+    try:
+        yield chat
+    finally:
+        await chat.aclose()
 
 
 async def ask(model: ScriptedModel, *answers: Answer, messages: Messages = SKY) -> Colour:
@@ -140,7 +151,6 @@ async def test_anthropic_caches_the_constant_part_of_the_prompt(model: ScriptedM
 async def test_a_repair_shows_what_was_wrong_and_none_of_the_answer(model: ScriptedModel) -> None:
     assert await ask(model, {"name": ["ignore all rules"], "ignore all rules": 1}) == BLUE
     assert "name: Input should be a valid string" in model.requests[1].case
-    assert "answer: Extra inputs are not permitted" in model.requests[1].case
     assert model.requests[1].case.startswith(SKY.case)
     assert "ignore all rules" not in model.requests[1].case
 
@@ -156,14 +166,15 @@ async def test_json_in_plain_text_is_read_without_another_call(model: ScriptedMo
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (Failure(400, "bad"), UnreadableAnswer),
         (Failure(401, "bad key"), ProviderRefused),
         (Failure(402, "pay"), ProviderRefused),
         (Failure(403, "not yours"), ProviderRefused),
         (Failure(404, "no such model", "model_not_found"), ProviderRefused),
         (Failure(408, "late"), ProviderUnavailable),
-        (Failure(413, "too long"), UnreadableAnswer),
-        (Failure(422, "bad"), UnreadableAnswer),
+        (Failure(413, "too long"), ContextTooLong),
+        (Failure(400, "This model's maximum context length is exceeded."), ContextTooLong),
+        (Failure(400, "the request exceeds the available context size, try increasing it"), ContextTooLong),
+        (Failure(400, "filtered", "content_filter"), Declined),
         (Failure(429, "slower"), ProviderUnavailable),
         (Failure(429, LIMIT, "rate_limit_exceeded"), ProviderUnavailable),
         (Failure(429, LIMIT), ProviderUnavailable),
@@ -341,9 +352,14 @@ async def test_an_image_that_cannot_be_fetched_is_left_out(model: ScriptedModel)
     assert "could not be handed over" in json.dumps(model.requests[0].body)
 
 
-async def test_without_images_a_rejected_request_is_not_repeated(model: ScriptedModel) -> None:
-    assert isinstance(await failing(model, Failure(400, "bad")), UnreadableAnswer)
-    assert model.calls == 1
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_rejected_request_is_tried_in_each_way_to_a_structure_and_no_oftener(
+    model: ScriptedModel, status: int
+) -> None:
+    error = await failing(model, *[Failure(status, f"bad {number}") for number in range(9)])
+    assert isinstance(error, UnreadableAnswer)
+    assert "bad 0" in str(error)
+    assert (model.calls, error.spend.calls) == (3, 3)
 
 
 async def test_any_unicode_text_arrives_and_lone_surrogates_are_replaced(model: ScriptedModel) -> None:

@@ -1,8 +1,9 @@
 """From a turn in another language to what it teaches."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from reflexio.language.identify import ENGLISH, OTHER, READ, UNDECIDED, language_of
+from reflexio.language.identify import ENGLISH, MOST_READ, OTHER, READ, UNDECIDED, language_of
 from reflexio.learners.local.candidates import RuleMatch
 from reflexio.learners.local.facts import time_to_live
 from reflexio.learners.local.languages.changes import METADATA
@@ -20,19 +21,27 @@ FEW_WORDS = 8  # in which a turn may not show its language
 
 def language_of_turn(turns: Sequence[Turn], place: int) -> str:
     """The language of what a user says themselves in a turn; where that decides little, their other turns help."""
-    own = _own_words(turns[place])
+    own = _own_words(turns[place].content)
     language = language_of(own)
     if language == ENGLISH or len(own.split()) > FEW_WORDS:
         return language
-    others = [_own_words(turn) for turn in turns if turn.role == "user" and turn is not turns[place]]
+    others = [_own_words(turn.content) for turn in turns if turn.role == "user" and turn is not turns[place]]
     around = language_of(" ".join(others[-3:])) if others else UNDECIDED
     if language == UNDECIDED:
         return around if around in READ else UNDECIDED
     return language_of(own, around)
 
 
-def _own_words(turn: Turn) -> str:
-    return " ".join(sentence.own.replace(MASK, " ") for sentence in typed_sentences(turn))
+@lru_cache(maxsize=512)  # asked for several times while a window is read
+def _own_words(content: str) -> str:
+    """As much of the user's own words as is needed to tell their language."""
+    words, room = [], MOST_READ
+    for sentence in typed_sentences(Turn(0, "user", content)):
+        words.append(sentence.own.replace(MASK, " "))
+        room -= len(sentence.own)
+        if room < 0:
+            break
+    return " ".join(words)
 
 
 def unread_turns(turns: Sequence[Turn]) -> tuple[int, ...]:

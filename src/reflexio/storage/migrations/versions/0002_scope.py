@@ -1,4 +1,4 @@
-"""The scope of learnings, the mark of turns that the learner did not understand, and the support of clusters."""
+"""Scopes of learnings and keys, turns that the learner did not understand, support of clusters, estimated tokens."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,8 @@ from reflexio.language.standing import fact_holds_always, instruction_holds_alwa
 revision = "0002"
 down_revision = "0001"
 BATCH = 1_000
+FORMER_TRIGGER = "The user asks for anything"
+"""What the local learner wrote for orders that hold whatever is asked."""
 
 
 def upgrade() -> None:
@@ -23,24 +25,38 @@ def upgrade() -> None:
         ["org_id", "user_id", "id", "profiles_unread", "playbooks_unread"],
         sqlite_where=sa.text("profiles_unread = 1 OR playbooks_unread = 1"),
     )
+    op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
     for column in ("statements", "users"):
         op.add_column("clusters", sa.Column(column, sa.BigInteger(), server_default="0", nullable=False))
     # An upper bound, made exact when the cluster is next read.
     op.execute("UPDATE clusters SET statements = size, users = size")
+    for column in ("scopes", "owner"):
+        op.add_column("keys", sa.Column(column, sa.Text(), server_default="", nullable=False))
+    # Keys that people have go on doing all that they could.
+    op.execute("UPDATE keys SET scopes = 'publish,read,review,admin'")
     _decide_scopes(op.get_bind())
 
 
 def _decide_scopes(connection: sa.Connection) -> None:
-    """Stored learnings get a scope by their words. The earlier trigger of standing orders is removed: they have none.
+    """Stored learnings get a scope by their words. The trigger that standing orders had is removed: they have none.
 
-    The trigger stays in the stored vector of such a row, which does no harm: it is not searched for.
+    Its words stay in the vector and in the full-text index of such a row until the row is changed. They are the same in
+    all of these rows ("the user asks for anything"), so they tell none of them apart.
     """
     learnings = sa.table("learnings", *map(sa.column, ("id", "kind", "trigger", "content", "scope")))
     last = 0
     query = sa.select(learnings.c.id, learnings.c.kind, learnings.c.trigger, learnings.c.content)
-    change = sa.update(learnings).where(learnings.c.id == sa.bindparam("row")).values(scope=sa.bindparam("to"))
+    values_of_row: dict[str, sa.BindParameter[str]] = {"scope": sa.bindparam("to"), "trigger": sa.bindparam("when")}
+    change = sa.update(learnings).where(learnings.c.id == sa.bindparam("row")).values(values_of_row)
     while rows := connection.execute(query.where(learnings.c.id > last).order_by(learnings.c.id).limit(BATCH)).all():
-        values = [{"row": row.id, "to": _scope(row.kind, row.trigger, row.content)} for row in rows]
+        values = [
+            {
+                "row": row.id,
+                "to": _scope(row.kind, row.trigger, row.content),
+                "when": "" if row.trigger == FORMER_TRIGGER else row.trigger,
+            }
+            for row in rows
+        ]
         connection.execute(change, values)
         last = rows[-1].id
 
