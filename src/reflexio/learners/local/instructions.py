@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from reflexio.language.words import content_words
 from reflexio.learners.local.case_details import without_identifiers
 from reflexio.learners.local.corrections import correction
 from reflexio.learners.local.grammar import as_instruction, in_third_person, third_person_pronouns
@@ -26,6 +27,7 @@ from reflexio.models.extraction import EVERYTHING, Turn
 
 _END_OF_ANSWER = 250  # characters in which an answer asks its question
 _LONGEST_FORM = 240  # characters of a sentence that is read for other forms than an order
+_EVER_LAST = re.compile(r"((?!Always|Never).+?),? always\.")
 _MOST_PARTS = 6  # of a sentence that are read alone
 
 
@@ -109,8 +111,9 @@ def trigger_for(turns: Sequence[Turn], place: int, order: Instruction) -> tuple[
     is_next_time = CUES["next_time"].search(order.sentence.own)
     if is_abiding and not (order.is_rejection or is_next_time) and not belongs_to(order.content, turns, place, request):
         return STANDING, None
-    # What was reported led to what the agent then did: the report is the case. A task is only one occasion of it.
-    if is_request(request) and (case := own_case(order.content)):
+    # What was reported led to what the agent then did: the report is the case. Another task is only one occasion of it.
+    case = own_case(order.content) if is_request(request) else ""
+    if case and not content_words(case) & content_words(request.text):
         return case, None
     return trigger_of(request), request
 
@@ -166,6 +169,8 @@ def _instruction(sentence: Sentence, *, is_rejection: bool) -> Instruction | Non
         return None
     if clause.is_negated:
         content = f"Do not {content[:1].lower()}{content[1:]}"
+    if ever := _EVER_LAST.fullmatch(content):
+        content = f"Always {ever[1][:1].lower()}{ever[1][1:]}."
     content = without_identifiers(_with_antecedent(content, sentence))
     if not has_content(content):
         return None

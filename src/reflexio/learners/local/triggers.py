@@ -41,7 +41,7 @@ def request_in(turn: Turn) -> Sentence | None:
 
 def trigger_of(request: Sentence) -> str:
     """A request as a trigger, in the third person; empty when it does not say what is asked for."""
-    text = CUES["greeting"].sub("", request.text).rstrip(" ?.!…")[:LONGEST]
+    text = CUES["emoticon"].sub("", CUES["greeting"].sub("", request.text)).rstrip(" ?.!…")[:LONGEST]
     if CUES["no_request"].match(text):
         return ""
     text = generalised(text)

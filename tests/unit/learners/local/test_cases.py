@@ -148,3 +148,26 @@ async def test_what_several_ask_is_told_of_the_user() -> None:
     turns = talk("We're away next week, what do I do about my box?", "Nothing.", "No, tell me how to pause it.")
     (found,) = await learned(turns, kinds=frozenset((Kind.USER_PLAYBOOK,)))
     assert found.trigger == "The user is away, what do they do about their box"
+
+
+async def test_always_stands_first() -> None:
+    said = "That's a wall of text. Please use bullet points when you list things for me, always."
+    found = await learned(talk("Which boxes are there?", "There are three.", said))
+    assert {each.content for each in found} == {
+        "Keep answers short.",
+        "Always use bullet points when you list things for the user.",
+    }
+
+
+async def test_a_request_for_what_the_agent_is_about_to_do_stays_the_case() -> None:
+    turns = talk("book me the cheapest flight", "Booked.", "argh! ask about luggage before you book a flight")
+    (found,) = await learned(turns, kinds=frozenset((Kind.USER_PLAYBOOK,)))
+    assert found.trigger == "The user asks to book them the cheapest flight"
+
+
+async def test_a_smile_is_no_part_of_a_case() -> None:
+    turns = talk(
+        "Half of the eggs were broken :(", "I have refunded them.", "You should have asked me before refunding!"
+    )
+    (found,) = await learned(turns, kinds=frozenset((Kind.USER_PLAYBOOK,)))
+    assert found.trigger == "The user says: Half of the eggs were broken"

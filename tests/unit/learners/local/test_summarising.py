@@ -104,6 +104,14 @@ def test_what_stands_is_said_anew_when_it_knows_too_much() -> None:
     assert summarise(gathered(ASK, "Ask the neighbours first.", before=f"{ASK} The order is 12345.")) is not None
 
 
+def test_a_rule_names_another_case_that_it_was_taught_for() -> None:
+    found = made(
+        ("Ask whether they want a refund or a replacement.", "Something is missing"),
+        ("Ask whether they want a replacement or a refund.", "The user says: the yoghurt is not in the bag"),
+    )
+    assert found.trigger == "Something is missing, or the user says: the yoghurt is not in the bag"
+
+
 def test_german_nouns_are_no_names() -> None:
     said = "Frage zuerst die Nachbarn, bevor du eine Erstattung beginnst."
     trigger = "Das Paket ist nicht da"
