@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from reflexio.models import legacy
+from reflexio.models.redaction import Redaction
 from reflexio.models.wire import Name, NonEmpty, Source
 
 MASK = "**********"
@@ -274,6 +275,7 @@ class Config(Setting):
     playbook_optimizer_config: PlaybookOptimizerConfig = PlaybookOptimizerConfig()
     daily_token_budget: Annotated[Whole, Field(ge=0, le=10**15)] | None = None
     context_always_share: Share = 0.33
+    redaction: Redaction = []
 
     @classmethod
     def stored(cls, document: str | None) -> "Config":
@@ -357,6 +359,7 @@ class StorageStatsResponse(BaseModel):
     request_count: int = 0
     unembedded_count: int = 0
     unread_count: int = 0
+    redacted_count: int = 0
     oldest_profile_modified: str | None = None
     newest_profile_modified: str | None = None
     msg: str | None = None
