@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reflexio.errors import Conflict
+from reflexio.interactions.redaction import redact_values
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.playbook import ReviewerRequest, UpdateAgentPlaybookRequest, UpdatePlaybookStatusRequest
 from reflexio.models.profile import UpdateResponse
@@ -59,8 +60,9 @@ async def edit(store: Store, clock: Clock, request: UpdateAgentPlaybookRequest, 
     now = clock.now()
     values = (request.playbook_name, request.content, request.trigger, request.rationale, request.scope)
     wording = {name: value for name, value in zip(CHANGEABLE, values, strict=True) if value is not None}
-    reviewer = Reviewer.of(request, owner)
-    decision = ReviewDecision(wording, request.playbook_status, reviewer, request.reason)
+    texts = await redact_values(store, {**wording, "reason": request.reason})
+    reason = texts.pop("reason")
+    decision = ReviewDecision(texts, request.playbook_status, Reviewer.of(request, owner), reason)
     await store.write(lambda tx: _change(tx, request.agent_playbook_id, decision, now))
     status = request.playbook_status
     return UpdateResponse(msg=f"The agent playbook is {status.value}" if status else "Updated")

@@ -24,6 +24,7 @@ from pydantic import (
 
 from reflexio.models import legacy
 from reflexio.models.addresses import check_url
+from reflexio.models.redaction import Redaction
 from reflexio.models.wire import Name, NonEmpty, Source
 
 MASK = "**********"
@@ -278,6 +279,7 @@ class Config(Setting):
     playbook_optimizer_config: PlaybookOptimizerConfig = PlaybookOptimizerConfig()
     daily_token_budget: Annotated[Whole, Field(ge=0, le=10**15)] | None = None
     context_always_share: Share = 0.33
+    redaction: Redaction = []
 
     @classmethod
     def stored(cls, document: str | None) -> "Config":
@@ -361,6 +363,7 @@ class StorageStatsResponse(BaseModel):
     request_count: int = 0
     unembedded_count: int = 0
     unread_count: int = 0
+    redacted_count: int = 0
     oldest_profile_modified: str | None = None
     newest_profile_modified: str | None = None
     msg: str | None = None

@@ -193,6 +193,7 @@ class PublishResponse(MessageResponse):
     playbooks_updated: int | None = None
     learning_status: str | None = None
     learning_reason: str | None = None
+    redacted: dict[str, int] | None = None
 
 
 class Interaction(ResponseModel):
@@ -229,6 +230,7 @@ class Request(ResponseModel):
     force_extraction: bool = False
     retrieval_experiment_id: str | None = None
     retrieval_experiment_arm: str | None = None
+    redacted_count: int = 0
 
 
 class GetInteractionsRequest(UserRequest, PageRequest):

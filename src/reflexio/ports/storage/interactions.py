@@ -100,6 +100,9 @@ class Requests(Protocol):
 
     def remove_ids(self, request_ids: Sequence[str]) -> int: ...
 
+    def sum_redacted(self, user_id: str) -> int:
+        """How many marks replace what was redacted in the user's requests."""
+
     def count(self, user_id: str | None = None) -> int: ...
 
 

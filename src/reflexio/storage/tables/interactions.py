@@ -151,6 +151,10 @@ class SqlRequests(OrganisationRows):
         _remove_turns(self._connection, interactions.c.org_id == self._org, turns)
         return self._change(delete(requests).where(which))
 
+    def sum_redacted(self, user_id: str) -> int:
+        total = select(func.sum(requests.c.redacted_count)).where(self._where(RequestFilter(user_id)))
+        return int(self._connection.execute(total).scalar_one() or 0)
+
     def count(self, user_id: str | None = None) -> int:
         return self._count(requests, self._where(RequestFilter(user_id)))
 

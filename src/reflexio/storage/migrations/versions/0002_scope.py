@@ -25,6 +25,7 @@ def upgrade() -> None:
         ["org_id", "user_id", "id", "profiles_unread", "playbooks_unread"],
         sqlite_where=sa.text("profiles_unread = 1 OR playbooks_unread = 1"),
     )
+    op.add_column("requests", sa.Column("redacted_count", sa.BigInteger(), server_default="0", nullable=False))
     op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
     for column in ("statements", "users"):
         op.add_column("clusters", sa.Column(column, sa.BigInteger(), server_default="0", nullable=False))
