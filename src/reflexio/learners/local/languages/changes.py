@@ -45,9 +45,18 @@ def decide_by_words(candidate: ExtractedLearning, near: list[Neighbour]) -> Deci
     return Decision("add", reason="Nothing stored says this.")
 
 
-def _read(content: str, kind: Kind, cues: LanguageCues) -> _Statement:
+def stated_words(content: str, language: str) -> frozenset[str]:
+    """What a learning says apart from its frame, in words."""
+    return words_of(_unframed(content), cues_of(language))
+
+
+def _unframed(content: str) -> str:
     inner = _INNER.search(content)
-    plain = " ".join(folded(inner[1] if inner else content).rstrip(" .!。！").split())
+    return " ".join(folded(inner[1] if inner else content).rstrip(" .!。！").split())
+
+
+def _read(content: str, kind: Kind, cues: LanguageCues) -> _Statement:
+    plain = _unframed(content)
     if lead := cues["lead_in"].match(plain):
         plain = plain[lead.end() :] or plain
     choices = {
