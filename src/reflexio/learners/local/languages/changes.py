@@ -6,7 +6,7 @@ The frames make any two statements alike, and most embedders read English best, 
 import re
 from dataclasses import dataclass
 
-from reflexio.learners.local.languages.cues import LanguageCues, cues_of, folded
+from reflexio.language.cues import LanguageCues, cues_of, folded
 from reflexio.learners.local.languages.facts import fact_cue
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour
 from reflexio.models.learning import Kind

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reflexio.learners.local.languages.cues import FactCue, LanguageCues
+from reflexio.language.cues import FactCue, LanguageCues
 from reflexio.learners.local.languages.speech import Spoken, as_statement
 
 

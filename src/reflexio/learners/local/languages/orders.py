@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reflexio.learners.local.languages.cues import LanguageCues
+from reflexio.language.cues import LanguageCues
 from reflexio.learners.local.languages.speech import Spoken, as_statement, spoken_sentences
 from reflexio.models.extraction import Turn
 
