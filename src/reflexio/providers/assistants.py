@@ -286,7 +286,7 @@ class ScriptAssistant:
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
-                raise AssistantFailed(f"The assistant script cannot be started: {error}") from error
+                raise AssistantFailed(f"The assistant script cannot be started: {error.strerror or type(error).__name__}.") from error
 
 
 @asynccontextmanager
