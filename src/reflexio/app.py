@@ -172,7 +172,8 @@ class Reflexio:
 async def open_database(settings: Settings) -> Database:
     from reflexio.storage.sqlite import open_sqlite
 
-    return await asyncio.to_thread(open_sqlite, settings.data / DATABASE)
+    path, cap = settings.data / DATABASE, settings.max_daily_tokens
+    return await asyncio.to_thread(open_sqlite, path, max_daily_tokens=cap)
 
 
 def choose_embedder(settings: Settings) -> Embedder:
@@ -245,8 +246,8 @@ async def script_folder(settings: Settings, database: Database) -> Path:
         return settings.scripts
     if not is_loopback(settings.host):
         raise InvalidRequest(f"This server runs no scripts: other machines can reach it. {NAME_FOLDER}")
-    if settings.api_key or await any_exists(database):
-        raise InvalidRequest(f"This server runs no scripts: it has API keys. {NAME_FOLDER}")
+    if settings.require_key or settings.api_key or await any_exists(database):
+        raise InvalidRequest(f"This server runs no scripts: callers need API keys. {NAME_FOLDER}")
     return ANYWHERE
 
 

@@ -49,6 +49,7 @@ class Settings:
     without it, any script may run on a server without keys that only this machine reaches. max_connections: open at the
     same time. require_key: refuse all callers without a key, also on this machine. private_addresses: whether models
     and webhooks of organisations may be on private addresses; by default only on a server without keys on loopback.
+    max_daily_tokens: what each organisation may spend on models in a day, whatever its own budget.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -78,6 +79,7 @@ class Settings:
     max_connections: int = 1000
     require_key: bool = False
     private_addresses: bool | None = None
+    max_daily_tokens: int | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -110,7 +112,7 @@ def _parse(name: str, text: str) -> object:
             return Path(text).expanduser()
         case "port":
             return _parse_number(name, text, maximum=LAST_PORT)
-        case "max_body_bytes" | "concurrency" | "max_connections":
+        case "max_body_bytes" | "concurrency" | "max_connections" | "max_daily_tokens":
             return _parse_number(name, text)
         case "require_key" | "private_addresses":
             return _parse_switch(name, text)

@@ -59,6 +59,9 @@ async def change(
     def apply(tx: Tx) -> SetConfigResponse:
         before = stored_config(tx)
         after, notes = apply_changes(before, raw)
+        cap, budget = tx.spending.max_daily_tokens, after.daily_token_budget
+        if cap is not None and budget is not None and budget > cap:
+            notes.append(f"daily_token_budget is above {cap}, the cap of this server's operator, which holds")
         if after == before and tx.configs.get():
             return SetConfigResponse(msg="; ".join(["Configuration unchanged", *notes]))
         check(before, after)

@@ -26,6 +26,7 @@ async def usage(store: Store, clock: Clock, days: int) -> UsageResponse:
             usage=[UsageEntry.of(entry) for entry in spent],
             tokens_today=token_budget.tokens(token_budget.today(tx, now)),
             daily_token_budget=config.daily_token_budget,
+            max_daily_tokens=tx.spending.max_daily_tokens,
             budget_used_up=not token_budget.allowed(tx, config, now),
         )
 

@@ -55,8 +55,11 @@ DRIVER_ERRORS = (DBAPIError, sqlite3.Error)
 """As SQLAlchemy raises them, and as they come from a statement that is handed straight to the driver."""
 
 
-def open_sqlite(path: Path) -> "SqliteDatabase":
-    """Opens or creates the database and brings it to the current schema."""
+def open_sqlite(path: Path, *, max_daily_tokens: int | None = None) -> "SqliteDatabase":
+    """Opens or creates the database and brings it to the current schema.
+
+    `max_daily_tokens` is the operator's cap on what each organisation spends on a day.
+    """
     try:
         make_private(path)
     except OSError as error:
@@ -73,7 +76,7 @@ def open_sqlite(path: Path) -> "SqliteDatabase":
         writing = _create_engine(path, "BEGIN IMMEDIATE")
         # Connects once, alone: readers and writer must not race for the change to WAL.
         writing.connect().close()
-    return SqliteDatabase(path, writing, _create_engine(path, "BEGIN", size=READERS))
+    return SqliteDatabase(path, writing, _create_engine(path, "BEGIN", size=READERS), max_daily_tokens)
 
 
 class SqliteDatabase:
@@ -81,9 +84,10 @@ class SqliteDatabase:
 
     type = "sqlite"
 
-    def __init__(self, path: Path, writing: Engine, reading: Engine) -> None:
+    def __init__(self, path: Path, writing: Engine, reading: Engine, max_daily_tokens: int | None = None) -> None:
         self.label = path.name  # callers see it: no path of this machine
         self._path = str(path)
+        self.max_daily_tokens = max_daily_tokens
         self._vectors = VectorCache()
         self._writing = writing
         self._reading = reading
@@ -155,10 +159,13 @@ class SqliteStore:
         self.org_id = org_id
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+        return await self._database.read(lambda connection: fn(self._tx(connection)))
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+        return await self._database.write(lambda connection: fn(self._tx(connection)))
+
+    def _tx(self, connection: Connection) -> SqlTx:
+        return SqlTx(connection, self.org_id, self._vectors, self._database.max_daily_tokens)
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,10 @@ class Keys(Protocol):
 
 
 class Spending(Protocol):
+    @property
+    def max_daily_tokens(self) -> int | None:
+        """The operator's cap on the tokens of a day, for each organisation. None is no cap."""
+
     def add(self, day: str, operation: str, cost: Spend) -> None:
         """Adds to the row of this day, operation and model."""
 

@@ -159,6 +159,9 @@ class Interactions(Protocol):
 
     def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched: ...
 
+    def cosines(self, ids: Sequence[int], query: QueryVector) -> dict[int, float]:
+        """The cosine of each of these turns, of any user, that has a vector."""
+
 
 class Users(Protocol):
     def mark_unlearned(self, user_id: str, now: int) -> None:

@@ -97,7 +97,11 @@ class SqlStalls(OrganisationRows):
 
 
 class SqlSpending(OrganisationRows):
-    """Calls and tokens, added up by day, operation and model."""
+    """Calls and tokens, added up by day, operation and model; and the operator's cap on the tokens of a day."""
+
+    def __init__(self, connection: Connection, org_id: str, max_daily_tokens: int | None) -> None:
+        super().__init__(connection, org_id)
+        self.max_daily_tokens = max_daily_tokens
 
     def add(self, day: str, operation: str, cost: Spend) -> None:
         statement = insert_for(self._connection.dialect.name)(spend)

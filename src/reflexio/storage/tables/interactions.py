@@ -307,6 +307,14 @@ class SqlInteractions(OrganisationRows):
             within=where.ids,
         )
 
+    def cosines(self, ids: Sequence[int], query: QueryVector) -> dict[int, float]:
+        vectors = self._vectors.of(self._org, TURN, query.model)
+        complete = vectors.catch_up(self._connection)
+        matched = vectors.nearest(
+            query.numbers, len(ids), (), lambda found: found, complete=complete, stored=0, user=None, within=ids
+        )
+        return dict(zip(matched.ids, matched.scores, strict=True))
+
 
 def waiting_users(connection: Connection, limit: int, after: Waiting | None) -> list[Waiting]:
     """Users of all organisations with turns to learn from, longest waiting first."""
