@@ -286,7 +286,8 @@ class ScriptAssistant:
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
-                raise AssistantFailed(f"The assistant script cannot be started: {error}") from error
+                reason = (error.strerror if isinstance(error, OSError) else "") or type(error).__name__  # no path
+                raise AssistantFailed(f"The assistant script cannot be started: {reason}.") from error
 
 
 @asynccontextmanager
