@@ -12,7 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from reflexio.language.words import CUES, content_words, figures, is_negation, is_negative, overlap, root, words
+from reflexio.language.words import (
+    CUES,
+    collapsed,
+    content_words,
+    figures,
+    is_negation,
+    is_negative,
+    overlap,
+    root,
+    words,
+)
 
 SAME_MATTER = 0.7  # of the words of two claims, by Dice
 RELATED = 0.5  # cosine below which two statements are about different things
@@ -20,8 +30,6 @@ ALIKE = 0.6  # cosine from which two instructions may differ in a value only, an
 LONGEST_VALUE = 3  # words
 MOST_READ = 10_000  # characters
 
-_SPACES = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r"\n[\s]+")
 _SENTENCE = re.compile(r"(?<![.!?;\n])[.!?;\n]+(?=\s|$)|\s[-–—]\s|\(?\b\d{1,2}[.)]\s")
 _FIGURES = re.compile(r"\d[\d.,:]*")
 _AND = re.compile(r"\s+and\s+", re.I)
@@ -141,6 +149,7 @@ def _exclude_each_other(newer: str, older: str) -> bool:
 def instruction_replacement(newer: str, older: str, similarity: float) -> str:
     """Why a newer instruction replaces an older one that is alike in all but a few words: "prices in euros", "prices
     in dollars". Empty when both can be kept."""
+    newer, older = collapsed(newer, MOST_READ), collapsed(older, MOST_READ)
     if contradicts(newer, older):
         return "one says yes and the other no"
     for pattern in _ways_to_answer():
@@ -276,10 +285,9 @@ def _dice(one: Words, other: Words) -> float:
 
 @lru_cache(maxsize=1 << 15)
 def _read(text: str) -> _Reading:
-    # Long gaps would be read again and again.
-    spaced = _LINES.sub("\n", _SPACES.sub(" ", text[:MOST_READ].replace("’", "'")))
+    spaced = collapsed(text, MOST_READ).replace("’", "'")
     plain = CUES["no_longer"].sub(" not ", CUES["time_of_change"].sub(" ", spaced))
-    plain = CUES["leaving"].sub(" avoid ", CUES["harmless"].sub(" ", plain))
+    plain = collapsed(CUES["leaving"].sub(" avoid ", CUES["harmless"].sub(" ", plain)), MOST_READ)
     claims: list[_Claim] = []
     sequences: list[tuple[Words, Words]] = []
     for sentence in _SENTENCE.split(plain):

@@ -11,6 +11,8 @@ from typing import Any
 from reflexio.language.stemmer import stem
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_BLANKS = re.compile(r"[^\S\n]+")
+_LINE_ENDS = re.compile(r" ?\n[\n ]*")
 _FIGURE = re.compile(r"\d[\d.,:]*\d|\d")
 
 
@@ -57,6 +59,17 @@ def _words_without_meaning() -> frozenset[str]:
 
 def words(text: str) -> list[str]:
     return _WORD.findall(text.lower().replace("’", "'"))
+
+
+def collapsed(text: str, most: int) -> str:
+    """The beginning of a text, with one blank for each run of blanks and one line end for each of lines.
+
+    Patterns look along a run of blanks from each of them: what a caller wrote is read in this form.
+
+    >>> collapsed("Be  brief.\\n \\n Always.", 100)
+    'Be brief.\\nAlways.'
+    """
+    return _LINE_ENDS.sub("\n", _BLANKS.sub(" ", text[:most]))
 
 
 def root(word: str) -> str:

@@ -9,7 +9,8 @@ from functools import cache
 from reflexio.learners.local.sentences import CUES
 
 _SPACES = re.compile(r"\s{2,}")
-_BEFORE_MARK = re.compile(r"\s+(?=[,.!?])|[\s,;:–-]+$")
+_BEFORE_MARK = re.compile(r"(?<!\s)\s++(?=[,.!?])")
+_MARKS_AT_END = " \t\n\r\f\v\u00a0,;:–-"
 
 
 @cache
@@ -53,4 +54,4 @@ def _general_name(match: re.Match[str]) -> str:
 
 
 def _tidy(text: str) -> str:
-    return _BEFORE_MARK.sub("", _SPACES.sub(" ", text)).strip()
+    return _BEFORE_MARK.sub("", _SPACES.sub(" ", text)).rstrip(_MARKS_AT_END).strip()

@@ -82,7 +82,7 @@ async def repeated_request(turns: Sequence[Turn], place: int, embedder: Embedder
     before = _request_before_answer(turns, place)
     if now is None or before is None or len(content_words(now.text)) < FEWEST_WORDS:
         return None
-    says_again = bool(CUES["again"].search(turns[place].content))
+    says_again = bool(CUES["again"].search(turns[place].content[:MOST_READ]))
     is_same_form = says_again or now.is_question == before.is_question
     if CUES["another"].search(now.text) or not is_request(before) or not is_same_form or _says_otherwise(now, before):
         return None

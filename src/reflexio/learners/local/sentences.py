@@ -27,7 +27,7 @@ _QUOTATION = re.compile(
     re.S | re.M,
 )
 _BACKTICKED = re.compile(r"`[^`\n]{1,80}`")
-_END = re.compile(r"(?:(?<![A-Z\d])[.]|(?<=\d)[.](?=\s+[A-Z])|[!?]+|[.]{2,}|…)[)\"'”’]*(?=\s)|\n+")
+_END = re.compile(r"(?:(?<![A-Z\d])[.]|(?<=\d)[.](?=\s++[A-Z])|(?<![!?])[!?]++|(?<![.])[.]{2,}+|…)[)\"'”’]*+(?=\s)|\n+")
 _LIST_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
 
 

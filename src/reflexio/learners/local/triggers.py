@@ -3,11 +3,12 @@ belongs to that one case. Standing orders have no trigger."""
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from reflexio.language.words import content_words
 from reflexio.learners.local.case_details import generalised
 from reflexio.learners.local.grammar import as_act_of_agent, in_third_person, third_person_pronouns
-from reflexio.learners.local.sentences import CUES, Sentence, cue_pairs, own_sentences
+from reflexio.learners.local.sentences import CUES, MOST_READ, Sentence, cue_pairs, own_sentences
 from reflexio.models.extraction import Turn
 
 LONGEST = 220
@@ -29,13 +30,20 @@ def request_before(turns: Sequence[Turn], place: int) -> Sentence | None:
 
 def request_in(turn: Turn) -> Sentence | None:
     """The sentence of a turn that asks for something: a question first, else a need, else any sentence."""
-    sentences = [sentence for sentence in own_sentences(turn) if not CUES["small_talk"].match(sentence.own)]
+    texts = _request_texts(turn.content[:MOST_READ])
+    return Sentence(turn, *texts) if texts else None
+
+
+@lru_cache(maxsize=512)  # asked for each of the orders that follow
+def _request_texts(content: str) -> tuple[str, str, str] | None:
+    spoken = own_sentences(Turn(0, "user", content))
+    sentences = [sentence for sentence in spoken if not CUES["small_talk"].match(sentence.own)]
     sentences = [
         sentence for sentence in sentences if trigger_of(sentence) and not CUES["identifier"].search(sentence.own)
     ]
     for is_asking in (_is_direct, _is_need, lambda sentence: len(sentence.text.split()) > 2):
         if request := next((sentence for sentence in sentences if is_asking(sentence)), None):
-            return request
+            return request.text, request.own, request.verbatim
     return None
 
 

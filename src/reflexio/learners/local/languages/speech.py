@@ -11,7 +11,7 @@ from reflexio.models.extraction import Turn
 _END = re.compile(r"[。！？；!?]+[”’」』）)]*")
 _QUESTION = re.compile(r"[?？][\s\"'”»)」』]*$")
 _CARD = re.compile(r"\d(?:[ -]?\d){10,}")
-_LONG_NUMBER = re.compile(r"#?\w*\d[\w-]{2,}")
+_LONG_NUMBER = re.compile(r"(?:#|(?<!\w))\w*\d[\w-]{2,}")
 
 
 @dataclass(frozen=True)
