@@ -90,7 +90,13 @@ class Database(Protocol):
         """Organisations that have stored a configuration."""
 
     async def forget_receipts(self, before: int) -> int:
-        """Removes old receipts of all organisations."""
+        """Removes old receipts of all organisations, a few in each transaction."""
+
+    async def forget_profiles(self, expired_before: int) -> int:
+        """Removes profiles of all organisations that expired before that time, a few in each transaction."""
+
+    async def forget_orphans(self, before: int) -> int:
+        """Removes the lineage of deleted learnings, and windows from before that time of users without turns."""
 
     async def ping(self) -> None: ...
 
