@@ -88,6 +88,7 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, writing: Engine, reading: Engine) -> None:
         self.label = str(path)
+        self.store_writes = 0
         self._vectors = VectorCache()
         self._writing = writing
         self._reading = reading
@@ -191,7 +192,11 @@ class SqliteStore:
         return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+        try:
+            return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+        finally:
+            # Also when the caller gave up: the write may be made nevertheless.
+            self._database.store_writes += 1
 
 
 @dataclass(frozen=True)

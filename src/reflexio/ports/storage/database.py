@@ -66,6 +66,10 @@ class Database(Protocol):
     def of(self, org_id: str) -> Store: ...
 
     @property
+    def store_writes(self) -> int:
+        """How many writes of organisations this process has made: background work looks when it has changed."""
+
+    @property
     def journal(self) -> Journal:
         """The journal of durable work, for the engine alone."""
 
