@@ -47,7 +47,7 @@ from reflexio.settings import Settings
 log = logging.getLogger("reflexio")
 
 DATABASE, LOCK = "reflexio.db", "work.lock"
-RECEIPTS_KEPT, JOBS_KEPT = 7 * 86_400, 86_400
+RECEIPTS_KEPT, JOBS_KEPT, EXPIRED_KEPT, WINDOWS_KEPT = 7 * 86_400, 86_400, 30 * 86_400, 86_400
 NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
 HOUR, TAKE_OVER_SECONDS = 3600.0, 1.0
 
@@ -152,10 +152,12 @@ class Reflexio:
                 await asyncio.sleep(TAKE_OVER_SECONDS)
 
     async def tidy(self) -> None:
-        """Removes receipts and jobs that nobody will ask for again."""
+        """Removes rows that nobody will ask for again."""
         now = self.clock.now()
         await self.database.forget_receipts(now - RECEIPTS_KEPT)
         await self.work.forget(now - JOBS_KEPT)
+        await self.database.forget_profiles(now - EXPIRED_KEPT)
+        await self.database.forget_orphans(now - WINDOWS_KEPT)
 
     async def _tidy_hourly(self) -> None:
         while True:

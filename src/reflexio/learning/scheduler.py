@@ -25,7 +25,7 @@ from reflexio.ports.work import Job, Work
 
 log = logging.getLogger("reflexio.learn")
 
-POLL_SECONDS = 0.25
+POLL_SECONDS, IDLE_POLLS = 0.25, 7
 PAGE_SIZE = 200
 MOST_RUNNING, MOST_RUNNING_WHEN_BUSY = 32, 1
 """Windows in progress at most: few, so that little is left to do when many callers come."""
@@ -52,6 +52,7 @@ class LearningScheduler:
     _has_room: asyncio.Event = field(default_factory=asyncio.Event)
     """Half of the windows in progress are done: more may start before the next poll."""
     _page_end: Waiting | None = None
+    _nobody_waits: bool = False
 
     @property
     def is_learning(self) -> bool:
@@ -61,6 +62,7 @@ class LearningScheduler:
         """Runs until cancelled. Callers go first: while many calls come in, few windows are started at a time."""
         while True:
             self._has_room.clear()
+            writes = self.database.store_writes
             try:
                 await self.start_due(MOST_RUNNING_WHEN_BUSY if is_busy() else MOST_RUNNING)
             except ReflexioError as error:
@@ -68,6 +70,11 @@ class LearningScheduler:
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await (asyncio.sleep(POLL_SECONDS) if is_busy() else self._has_room.wait())
+            for _ in range(IDLE_POLLS):
+                # Nobody has unlearned turns, so nobody becomes due by the time alone.
+                if not self._nobody_waits or self.database.store_writes != writes:
+                    break
+                await asyncio.sleep(POLL_SECONDS)
 
     async def start_due(self, most: int = PAGE_SIZE) -> int:
         """Starts a window of every user who is due, while fewer than `most` run; returns how many were started."""
@@ -75,6 +82,7 @@ class LearningScheduler:
         running = sum(1 for count in self._running.values() if count)
         # Page after page, in a cycle: users who wait for long without being due hide nobody.
         page = await self.database.backlog(PAGE_SIZE, after=self._page_end)
+        self._nobody_waits = not page and self._page_end is None
         self._page_end = page[-1] if len(page) == PAGE_SIZE else None
         for waiting in await self._find_due(page):
             if started + running < most and not self._running[lane_of(waiting.org_id, waiting.user_id)]:

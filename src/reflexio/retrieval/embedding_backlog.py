@@ -20,7 +20,9 @@ TURNS_AT_ONCE, BUSY_INDEXED = 500, 100
 BUSY_PAUSE = 0.02
 """Seconds between two batches of turns while there are callers: they wait for one batch at most, some 8 ms."""
 IDLE = 0.2
-"""Seconds between two reads of an empty queue."""
+"""Seconds until the queue is read again after it was empty and something was written."""
+UNCHANGED = 2.0
+"""The same while nothing was written here: another server on the same folder may have written."""
 LONGEST_PAUSE = 60.0
 
 
@@ -74,6 +76,14 @@ async def _embed_alone(
         raise error
 
 
+async def _sleep_until_written(database: Database, status: IndexStatus, seen: tuple[int, int]) -> None:
+    """Sleeps while nothing is written. To look at two numbers costs nothing; to look into the database does."""
+    for _ in range(round(UNCHANGED / IDLE)):
+        await asyncio.sleep(IDLE)
+        if (database.store_writes, status.turns_indexed) != seen:
+            return
+
+
 async def keep_indexing(database: Database, status: IndexStatus, traffic: Callable[[], bool]) -> None:
     """Runs until cancelled: adds published turns to the word index, whatever the pace of publishing.
 
@@ -82,15 +92,18 @@ async def keep_indexing(database: Database, status: IndexStatus, traffic: Callab
     """
     while True:
         try:
-            is_busy = traffic()
+            is_busy, writes = traffic(), database.store_writes
             taken = await index_turns(database, BUSY_INDEXED if is_busy else TURNS_AT_ONCE)
             status.turns_indexed += taken
             await status.refresh_when_due(database)
-            pause = IDLE if taken < BUSY_INDEXED else BUSY_PAUSE if is_busy else 0.0
         except ReflexioError as error:
             log.error("turns are not indexed: %s", error)
-            pause = LONGEST_PAUSE
-        await asyncio.sleep(pause)
+            await asyncio.sleep(LONGEST_PAUSE)
+            continue
+        if taken:
+            await asyncio.sleep(IDLE if taken < BUSY_INDEXED else BUSY_PAUSE if is_busy else 0.0)
+        else:
+            await _sleep_until_written(database, status, (writes, status.turns_indexed))
 
 
 async def keep_embedding(
@@ -102,9 +115,13 @@ async def keep_embedding(
     while True:
         try:
             quiet = await wait_for_quiet()
+            seen = database.store_writes, status.turns_indexed
             taken = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH)
             status.rows_embedded += taken
             pause = IDLE
+            if not taken:
+                await _sleep_until_written(database, status, seen)
+                continue
         except ProviderError as error:
             waiting = await database.read_vectors(lambda vectors: vectors.backlog())
             rows = waiting.learnings_without_vector + waiting.turns_without_vector

@@ -27,7 +27,8 @@ from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
 from reflexio.storage.compiled import driver_connection
 from reflexio.storage.migrate import migrate
 from reflexio.storage.private_files import make_private
-from reflexio.storage.tables.documents import SqlKeys, configured_organisations, forget_receipts
+from reflexio.storage.tables import tidying
+from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
 from reflexio.storage.tables.interactions import waiting_users
 from reflexio.storage.tables.journal import SqlJournal
@@ -39,6 +40,8 @@ T = TypeVar("T")
 READERS = 4
 LARGEST_GROUP = 256
 """Writes in one commit, so that no caller waits for too many others."""
+TIDIED_AT_ONCE = 200
+"""Rows that are removed in one write when tables are tidied."""
 WAL = "journal_mode=WAL"
 PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000", "cache_size=-32000", "temp_store=MEMORY")
 
@@ -88,6 +91,7 @@ class SqliteDatabase:
         self.label = path.name  # callers see it: no path of this machine
         self._path = str(path)
         self.max_daily_tokens = max_daily_tokens
+        self.store_writes = 0
         self._vectors = VectorCache()
         self._writing = writing
         self._reading = reading
@@ -138,7 +142,36 @@ class SqliteDatabase:
         return await self.read(configured_organisations)
 
     async def forget_receipts(self, before: int) -> int:
-        return await self.write(lambda connection: forget_receipts(connection, before))
+        return await self._in_batches(
+            lambda connection: tidying.old_receipts(connection, before, TIDIED_AT_ONCE), tidying.remove_receipts
+        )
+
+    async def forget_profiles(self, expired_before: int) -> int:
+        return await self._in_batches(
+            lambda connection: tidying.expired_profiles(connection, expired_before, TIDIED_AT_ONCE),
+            lambda connection, rows: tidying.remove_profiles(connection, rows, self._vectors, expired_before),
+        )
+
+    async def forget_orphans(self, before: int) -> int:
+        events = await self._in_batches(
+            lambda connection: tidying.orphaned_lineage(connection, TIDIED_AT_ONCE), tidying.remove_lineage
+        )
+        return events + await self._in_batches(
+            lambda connection: tidying.orphaned_windows(connection, before, TIDIED_AT_ONCE), tidying.remove_windows
+        )
+
+    async def _in_batches(
+        self, find: Callable[[Connection], list[T]], remove: Callable[[Connection, list[T]], int]
+    ) -> int:
+        """Removes what `find` returns, batch after batch: other writes are made between two of them."""
+        total = 0
+        while rows := await self.read(find):
+            batch = rows
+            removed = await self.write(lambda connection, batch=batch: remove(connection, batch))  # type: ignore[misc]
+            total += removed
+            if not removed or len(batch) < TIDIED_AT_ONCE:
+                break
+        return total
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.execute(text("SELECT 1")))
@@ -162,7 +195,11 @@ class SqliteStore:
         return await self._database.read(lambda connection: fn(self._tx(connection)))
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.write(lambda connection: fn(self._tx(connection)))
+        try:
+            return await self._database.write(lambda connection: fn(self._tx(connection)))
+        finally:
+            # Also when the caller gave up: the write may be made nevertheless.
+            self._database.store_writes += 1
 
     def _tx(self, connection: Connection) -> SqlTx:
         return SqlTx(connection, self.org_id, self._vectors, self._database.max_daily_tokens)

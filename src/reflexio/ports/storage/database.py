@@ -66,6 +66,10 @@ class Database(Protocol):
     def of(self, org_id: str) -> Store: ...
 
     @property
+    def store_writes(self) -> int:
+        """How many writes of organisations this process has made: background work looks when it has changed."""
+
+    @property
     def journal(self) -> Journal:
         """The journal of durable work, for the engine alone."""
 
@@ -90,7 +94,13 @@ class Database(Protocol):
         """Organisations that have stored a configuration."""
 
     async def forget_receipts(self, before: int) -> int:
-        """Removes old receipts of all organisations."""
+        """Removes old receipts of all organisations, a few in each transaction."""
+
+    async def forget_profiles(self, expired_before: int) -> int:
+        """Removes profiles of all organisations that expired before that time, a few in each transaction."""
+
+    async def forget_orphans(self, before: int) -> int:
+        """Removes the lineage of deleted learnings, and windows from before that time of users without turns."""
 
     async def ping(self) -> None: ...
 

@@ -46,10 +46,6 @@ class SqlReceipts(OrganisationRows):
         return ADD_RECEIPT.run(self._connection, [row]) > 0
 
 
-def forget_receipts(connection: Connection, before: int) -> int:
-    return connection.execute(delete(receipts).where(receipts.c.created_at < before)).rowcount
-
-
 class SqlKeys:
     """API keys of all organisations. Only a digest of the token is stored."""
 
