@@ -18,9 +18,9 @@ import pytest
 
 import reflexio
 from reflexio.language import contradiction, identify, standing
+from reflexio.language.cues import LANGUAGES, cues_of
 from reflexio.language.words import CueFile, collapsed
 from reflexio.learners.local import instructions
-from reflexio.learners.local.languages.cues import LANGUAGES, cues_of
 from reflexio.learners.local.sentences import LONGEST_SENTENCE, MOST_READ
 
 Cut = Callable[[str], str]
@@ -97,7 +97,7 @@ def _patterns() -> dict[str, tuple[re.Pattern[Any], Cut]]:
                 named.update(_inside(f"{module.__name__}.{name}", value))
         named.update(_written_in_calls(module.__name__, Path(str(module.__file__))))
     for language in LANGUAGES:
-        named.update(_inside(f"reflexio.learners.local.languages.{language}", cues_of(language)))
+        named.update(_inside(f"reflexio.learners.local.spoken.{language}", cues_of(language)))
     once = {(pattern.pattern, pattern.flags): name for name, pattern in reversed(named.items())}
     return {name: (named[name], _cut_of(name)) for name in once.values()}
 
@@ -189,7 +189,7 @@ def _seconds(pattern: re.Pattern[Any], text: Any, *, is_anchored: bool) -> float
     return best
 
 
-ROOMS = ("agents", "client", "language", "learners.local.languages", "learners", "models", "retrieval", "storage", "")
+ROOMS = ("agents", "client", "language", "learners.local.spoken", "learners", "models", "retrieval", "storage", "")
 
 
 @pytest.mark.slow

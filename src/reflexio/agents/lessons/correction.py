@@ -14,7 +14,7 @@ def correction(newer: str, older: str) -> str:
     """Why the newer advice replaces the older one on the same occasion; empty when both can be followed.
 
     >>> correction("Set the timeout to 60 seconds.", "Set the timeout to 30 seconds.")
-    "'30' became '60'"
+    'another value was named'
     """
     return instruction_replacement(newer, older, CERTAIN) or disagreement(newer, older)
 

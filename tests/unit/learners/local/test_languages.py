@@ -73,6 +73,27 @@ async def test_facts_and_standing_orders_hold_always(said: str, kind: Kind, cont
     assert (candidate.scope, candidate.trigger) == (Scope.ALWAYS, "")
 
 
+@pytest.mark.parametrize(
+    ("said", "gist"),
+    [
+        ("Das geht kürzer. Antworte mir bitte immer in höchstens zwei Sätzen.", "Sätzen"),
+        ("Más corto. Respóndeme siempre en dos frases como mucho.", "dos frases"),
+        ("Tu peux faire plus court. Réponds-moi toujours en deux phrases maximum.", "phrases"),
+        ("Dá pra ser mais curto. Me responda sempre em no máximo duas frases.", "duas frases"),
+        ("可以再短一点。以后都请用最多两句话回答我。", "两句话"),
+    ],
+)
+async def test_how_to_answer_has_no_trigger_after_an_answer(said: str, gist: str) -> None:
+    found = await learned(talk("Order 1857.", "Here is a long answer.", said))
+    (order,) = (candidate for candidate in found if gist in candidate.content)
+    assert (order.trigger, order.scope) == ("", Scope.ALWAYS)
+
+
+async def test_two_facts_of_one_sentence_are_kept() -> None:
+    found = await learned(talk("Ich fliege nicht, ich reise nur mit der Bahn."))
+    assert len(found) == 2
+
+
 async def test_a_preference_bears_on_its_own_subject_only() -> None:
     (candidate,) = await learned(talk("Ich hasse Koriander."))
     assert candidate.scope is Scope.WHEN_RELEVANT
