@@ -24,7 +24,7 @@ from reflexio.ports.storage import (
     Tx,
 )
 from reflexio.providers.scripted import ScriptedEmbedder
-from reflexio.retrieval.embedding_backlog import embed_some
+from reflexio.retrieval.embedding_backlog import embed_some, index_turns
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from tests.builders import request, said
 from tests.contract.conftest import BACKENDS
@@ -309,9 +309,9 @@ async def test_the_backlog_counts_what_waits_and_since_when(database: Database, 
     await store.write(publish)
     await add(store, playbook("serve tea", modified_at=200))
     assert await backlog() == IndexBacklog(2, 100, 1, 0, 200)
-    await database.write_vectors(lambda queue: queue.index_turns(1))
+    await index_turns(database, 1)
     assert await backlog() == IndexBacklog(1, 100, 1, 1, 100)
-    await database.write_vectors(lambda queue: queue.index_turns(9))
+    await index_turns(database, 9)
     await embed(database)
     assert await backlog() == IndexBacklog()
 
@@ -331,7 +331,7 @@ async def test_learnings_are_embedded_before_turns(database: Database, store: St
         tx.interactions.add(made, said("lamp", "tea"))
 
     await store.write(publish)
-    await database.write_vectors(lambda vectors: vectors.index_turns(10))
+    await index_turns(database, 10)
     (row,) = await add(store, playbook("serve tea"))
     waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
     assert (waiting[0].row_id, len(waiting)) == (row, 3)
@@ -368,3 +368,27 @@ async def test_more_rows_than_a_statement_binds_can_be_asked_for(tmp_path: Path)
         await database.close()
     finally:
         event.remove(Engine, "connect", limited)
+
+
+async def test_long_turns_are_indexed_in_short_writes(database: Database, store: Store) -> None:
+    def publish(tx: Tx) -> None:
+        made = request()
+        tx.requests.add(made)
+        tx.interactions.add(made, said("tea " * 40_000, "lamp " * 30_000, "cup", "saucer"))
+
+    await store.write(publish)
+    assert [await index_turns(database, 500) for _ in range(3)] == [1, 3, 0]
+
+
+async def test_a_turn_deleted_while_its_terms_are_made_is_not_indexed(database: Database, store: Store) -> None:
+    def publish(tx: Tx) -> None:
+        made = request()
+        tx.requests.add(made)
+        tx.interactions.add(made, said("lamp", "tea"))
+
+    await store.write(publish)
+    turns = await database.read_vectors(lambda vectors: vectors.turns_to_index(10))
+    await store.write(lambda tx: tx.interactions.remove("ann", turns[0].id))
+    await database.write_vectors(lambda vectors: vectors.index_turns(turns))
+    waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
+    assert [row.row_id for row in waiting] == [turns[1].id]

@@ -12,7 +12,7 @@ from reflexio.errors import Conflict
 from reflexio.models.access import KeyScope
 from reflexio.models.interaction import Interaction, InteractionData, Request
 from reflexio.models.learning import Kind
-from reflexio.models.paging import Page
+from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import (
     Database,
     LearningFilter,
@@ -385,3 +385,34 @@ async def test_waking_ends_the_pause_and_keeps_the_number_of_tries(store: Store)
     waiting = await store.read(lambda tx: tx.users.waiting("ann"))
     assert waiting is not None
     assert (waiting.retry_at, waiting.attempts) == (0, 1)
+
+
+async def _page(store: Store, wanted: Page) -> Listing[Interaction]:
+    return await store.read(lambda tx: tx.interactions.page(None, ALWAYS, wanted))
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "\x01"])
+async def test_a_page_ends_where_its_bytes_do(store: Store, letter: str) -> None:
+    """Escapes and letters of several bytes count as they are written; a row that is longer alone is a page."""
+    for number in range(4):
+        await add(store, request(f"r{number}"), [InteractionData(content=letter * 4_000)])
+    wanted, pages = Page(10, most_bytes=12_500), []
+    while True:
+        listing = await _page(store, wanted)
+        assert sum(len(turn.model_dump_json()) for turn in listing.rows) <= max(12_500, 4_000 * 6 + 800)
+        pages.append([turn.request_id for turn in listing.rows])
+        if listing.end is None:
+            break
+        wanted = replace(wanted, after=listing.end)
+    assert [request_id for page in pages for request_id in page] == ["r3", "r2", "r1", "r0"]
+    assert len(pages) == {"a": 2, "é": 4, "\x01": 4}[letter]
+
+
+async def test_the_turns_of_requests_end_with_a_whole_request(store: Store) -> None:
+    for number in range(4):
+        await add(store, request(f"r{number}"), said("x" * 2_000, "y" * 2_000))
+    ids = ["r3", "r2", "r1", "r0"]
+    turns, count = await store.read(lambda tx: tx.interactions.of_first_requests(ids, 14_000))
+    assert (count, [turn.request_id for turn in turns]) == (2, ["r3", "r3", "r2", "r2"])
+    assert (await store.read(lambda tx: tx.interactions.of_first_requests(ids, 1)))[1] == 1
+    assert (await store.read(lambda tx: tx.interactions.of_first_requests(ids, 10**6)))[1] == 4

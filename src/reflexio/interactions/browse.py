@@ -1,5 +1,7 @@
 """Lists stored turns and requests, newest first, page by page."""
 
+from dataclasses import replace
+
 from reflexio.models.interaction import (
     GetInteractionsRequest,
     GetInteractionsResponse,
@@ -43,8 +45,13 @@ async def requests(store: Store, request: GetRequestsRequest) -> GetRequestsResp
     wanted_page = page(request.top_k or MOST, request.cursor)
 
     def read(tx: Tx) -> tuple[Listing[Request], list[Interaction]]:
-        listing = tx.requests.page(where, wanted_page, offset=request.offset or 0)
-        return listing, tx.interactions.of_requests([row.request_id for row in listing.rows])
+        offset = request.offset or 0
+        listing = tx.requests.page(where, wanted_page, offset=offset)
+        ids = [row.request_id for row in listing.rows]
+        turns, fitting = tx.interactions.of_first_requests(ids, wanted_page.most_bytes)
+        if fitting < len(ids):
+            listing = tx.requests.page(where, replace(wanted_page, limit=fitting), offset=offset)
+        return listing, turns
 
     listing, turns = await store.read(read)
     return GetRequestsResponse.model_construct(

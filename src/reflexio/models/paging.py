@@ -11,6 +11,8 @@ from reflexio.models.wire import TimeRangeRequest
 
 MOST = 10_000
 """The most rows in one page."""
+MOST_BYTES = 8 * 2**20
+"""The most bytes in one page, as JSON; a single row may be longer."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,11 @@ class Position:
 
 @dataclass(frozen=True)
 class Page:
-    """How many rows, and after which position."""
+    """How many rows and bytes, and after which position."""
 
     limit: int
     after: Position | None = None
+    most_bytes: int = MOST_BYTES
 
 
 T = TypeVar("T")

@@ -45,7 +45,7 @@ class NoticeResponse(SuccessResponse):
 
 
 class PageResponse(NoticeResponse):
-    """One page of a list, and the cursor to the next page."""
+    """One page of a list, and the cursor to the next page. A page ends at 8 MiB, whatever its limit."""
 
     next_cursor: str | None = None
 

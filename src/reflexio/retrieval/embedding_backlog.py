@@ -28,7 +28,10 @@ LONGEST_PAUSE = 60.0
 
 async def index_turns(database: Database, most: int) -> int:
     """Adds published turns to the word index, many at a time: publishing only stores. Returns how many."""
-    return await database.write_vectors(lambda vectors: vectors.index_turns(most))
+    turns = await database.read_vectors(lambda vectors: vectors.turns_to_index(most))
+    if turns:
+        await database.write_vectors(lambda vectors: vectors.index_turns(turns))
+    return len(turns)
 
 
 async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import orjson
 from sqlalchemy import BindParameter, ColumnElement, Connection, Delete, Select, Table, Update, func, select, tuple_
 
 from reflexio.models.paging import Listing, Page, Position
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Sequence[Any])
+BYTES_OF_NAMES = 800
+"""The names of a row's fields in JSON, at most."""
 
 
 class OrganisationRows:
@@ -44,10 +48,28 @@ class OrganisationRows:
         if page.after is not None:
             query = query.where(tuple_(table.c.created_at, table.c.id) < tuple_(page.after.at, page.after.id))
         newest = query.order_by(table.c.created_at.desc(), table.c.id.desc()).limit(page.limit + 1)
-        rows = self._connection.execute(newest).all()
-        shown = rows[: page.limit]
-        end = Position(shown[-1].created_at, shown[-1].id) if len(rows) > page.limit else None
+        # Read one by one: rows behind the end of the page are never held.
+        with self._connection.execute(newest) as rows:
+            shown, has_more = fitting(rows, page.limit, page.most_bytes)
+        end = Position(shown[-1].created_at, shown[-1].id) if has_more and shown else None
         return Listing([read(row) for row in shown], end)
+
+
+def fitting(rows: Iterable[R], most: int, most_bytes: int) -> tuple[list[R], bool]:
+    """The first rows within both limits, always at least one, and whether others follow."""
+    shown: list[R] = []
+    room = most_bytes
+    for row in rows:
+        room -= written_bytes(row)
+        if shown and (len(shown) >= most or room < 0):
+            return shown, True
+        shown.append(row)
+    return shown, False
+
+
+def written_bytes(row: Sequence[Any]) -> int:
+    """How long a row is as JSON, with its names."""
+    return BYTES_OF_NAMES + len(orjson.dumps(list(row), default=str))
 
 
 def in_time_range(column: Any, within: TimeRange) -> list[ColumnElement[bool]]:

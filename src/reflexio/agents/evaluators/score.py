@@ -55,7 +55,7 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]*,[0-9]{3}")
 _SCALE_IN_LABEL = re.compile(
     rf"\s*(?:from\s+|between\s+)?(?:{_NUMBER}\s*(?:-|–|—|to|and|\.\.+)|{_OF})\s*(?P<most>{_NUMBER})\s*(?P<sign>%?)\s*"
 )
-_THOUGHT = re.compile(r"<(think(?:ing)?|thought|reasoning)>.*?</\1>", re.IGNORECASE | re.DOTALL)
+_THOUGHT_BEGINS = re.compile(r"<(think(?:ing)?|thought|reasoning)>", re.IGNORECASE)
 _THOUGHT_EDGE = re.compile(r"</?(?:think(?:ing)?|thought)>", re.IGNORECASE)
 
 
@@ -105,12 +105,28 @@ def read_verdict(text: str) -> Verdict | None:
 
 def without_thoughts(text: str) -> str:
     """The answer behind what a model thought aloud; thoughts without an end hide everything behind them."""
-    answer = _THOUGHT.sub("\n", text) if "</" in text else text
+    answer = _without_closed_thoughts(text) if "</" in text else text
     edges = list(_THOUGHT_EDGE.finditer(answer)) if "<" in answer else []
     closing = [edge for edge in edges if edge.group().startswith("</")]
     if closing:
         return answer[closing[-1].end() :].strip()
     return answer[: edges[0].start()].strip() if edges else answer.strip()
+
+
+def _without_closed_thoughts(text: str) -> str:
+    """An end that is missing is looked for once, and not behind each of the beginnings."""
+    kept: list[str] = []
+    end, endless = 0, set()
+    for beginning in _THOUGHT_BEGINS.finditer(text):
+        tag = beginning[1].lower()
+        if beginning.start() < end or tag in endless:
+            continue
+        if closing := re.compile(f"</{tag}>", re.IGNORECASE).search(text, beginning.end()):
+            kept += text[end : beginning.start()], "\n"
+            end = closing.end()
+        else:
+            endless.add(tag)
+    return "".join([*kept, text[end:]])
 
 
 def _verdicts(pattern: re.Pattern[str], text: str) -> Iterator[Verdict]:

@@ -67,11 +67,28 @@ class IndexBacklog:
     without_vector_since: int = 0
 
 
+@dataclass(frozen=True)
+class TurnTerms:
+    """A turn that is about to be indexed: whose it is, and its terms as they are stored. A blank one is only marked."""
+
+    org_id: str
+    user_id: str
+    id: int
+    terms: str
+    is_blank: bool = False
+
+
 class Vectors(Protocol):
     """The vectors of all organisations, for the embedding backlog."""
 
-    def index_turns(self, limit: int) -> int:
-        """Adds turns to the word index, oldest first, and queues them for embedding; returns how many."""
+    def turns_to_index(self, limit: int) -> list[TurnTerms]:
+        """Turns that are not in the word index, oldest first, with their terms; fewer where they are long.
+
+        Terms are made while reading: every writer waits for what is done in a write.
+        """
+
+    def index_turns(self, turns: Sequence[TurnTerms]) -> None:
+        """Adds turns to the word index and queues them for embedding, except those deleted meanwhile."""
 
     def backlog(self) -> IndexBacklog:
         """What waits for the word index or for a vector. A turn that is not indexed counts once, for the former."""

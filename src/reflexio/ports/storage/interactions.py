@@ -115,6 +115,9 @@ class Interactions(Protocol):
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
         """Oldest first."""
 
+    def of_first_requests(self, request_ids: Sequence[str], most_bytes: int) -> tuple[list[Interaction], int]:
+        """The turns of as many requests, from the first, as fit in a page; and how many these are, at least one."""
+
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
         """A user's unlearned turns, oldest first."""
 

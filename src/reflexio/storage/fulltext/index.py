@@ -39,6 +39,11 @@ SMALL_SHARE = 0.3
 RESCORED_ROWS = 300
 
 
+def stored_terms(text: str) -> str:
+    """The terms of a text as they are stored. Takes a second for a million letters: not to be done in a write."""
+    return tokens(terms(text))
+
+
 @dataclass(frozen=True, slots=True)
 class FulltextRow:
     """A row to be found by the words of its text."""
@@ -60,14 +65,14 @@ class FulltextIndex:
 
     def put(self, tx: Connection, rows: Sequence[FulltextRow]) -> None:
         """Indexes rows; a row that is indexed already is replaced."""
-        latest = {row.id: row for row in rows}
+        self.put_terms(tx, [(row.id, row.scope, stored_terms(row.text)) for row in rows])
+
+    def put_terms(self, tx: Connection, rows: Sequence[tuple[int, TermScope, str]]) -> None:
+        """The same for rows whose terms are made already."""
+        latest = {row_id: TermEntry(scope.narrowest, row_id, scope.everyone, terms) for row_id, scope, terms in rows}
         self.drop(tx, latest)
         if latest:
-            entries = [
-                TermEntry(row.scope.narrowest, row.id, row.scope.everyone, tokens(terms(row.text)))
-                for row in latest.values()
-            ]
-            TermTables(tx, self.entity).insert(entries)
+            TermTables(tx, self.entity).insert(list(latest.values()))
 
     def drop(self, tx: Connection, ids: Collection[int]) -> None:
         """Removes rows from the index; unknown ids are ignored."""

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, insert, select, update
 
 from reflexio.models.learning import Kind, Learning
-from reflexio.ports.storage import IndexBacklog, Unembedded
-from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
+from reflexio.ports.storage import IndexBacklog, TurnTerms, Unembedded
+from reflexio.storage.fulltext.index import FulltextIndex, stored_terms
 from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import attributes, in_batches
 from reflexio.storage.schema import interactions, learnings, requests, unembedded, vectors
@@ -15,6 +15,8 @@ from reflexio.storage.schema import interactions, learnings, requests, unembedde
 TURN = "interaction"
 TURN_INDEX = FulltextIndex(TURN)
 LEARNING_LANE, TURN_LANE = 0, 1
+LETTERS_AT_ONCE = 200_000
+"""Letters of the turns that one write indexes: other writers wait for it. A longer turn is written alone."""
 QUEUE_COLUMNS = ["org_id", "kind", "row_id", "lane"]
 SPEAKER_ROLES = {"", "user", "agent", "assistant", "system", "human", "customer", "ai", "bot", "tool"}
 
@@ -74,20 +76,35 @@ class SqlVectors:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def index_turns(self, limit: int) -> int:
+    def turns_to_index(self, limit: int) -> list[TurnTerms]:
         column = interactions.c
         query = select(column.id, column.org_id, column.user_id, column.role, column.content)
-        rows = self._connection.execute(query.where(~column.is_indexed).order_by(column.id).limit(limit)).all()
-        turns = [row for row in rows if row.content.strip()]
-        if turns:
-            texts = [FulltextRow(row.id, TermScope.of(row.org_id, TURN, row.user_id), _turn_text(row)) for row in turns]
-            TURN_INDEX.put(self._connection, texts)
-            queued = [{"org_id": row.org_id, "kind": TURN, "row_id": row.id, "lane": TURN_LANE} for row in turns]
+        turns: list[TurnTerms] = []
+        room = LETTERS_AT_ONCE
+        with self._connection.execute(query.where(~column.is_indexed).order_by(column.id).limit(limit)) as rows:
+            for row in rows:
+                room -= len(row.content)
+                if turns and room < 0:
+                    break
+                turns.append(
+                    TurnTerms(row.org_id, row.user_id, row.id, stored_terms(_turn_text(row)), not row.content.strip())
+                )
+        return turns
+
+    def index_turns(self, turns: Sequence[TurnTerms]) -> None:
+        column = interactions.c
+        waiting = select(column.id).where(column.id.in_([turn.id for turn in turns]), ~column.is_indexed)
+        ids = set(self._connection.execute(waiting).scalars())
+        new = [turn for turn in turns if turn.id in ids and not turn.is_blank]
+        TURN_INDEX.put_terms(
+            self._connection,
+            [(turn.id, TermScope.of(turn.org_id, TURN, turn.user_id), turn.terms) for turn in new],
+        )
+        if new:
+            queued = [{"org_id": turn.org_id, "kind": TURN, "row_id": turn.id, "lane": TURN_LANE} for turn in new]
             self._connection.execute(insert(unembedded), queued)
-        if rows:
-            indexed = column.id.in_([row.id for row in rows])
-            self._connection.execute(update(interactions).where(indexed).values(is_indexed=True))
-        return len(rows)
+        if ids:
+            self._connection.execute(update(interactions).where(column.id.in_(ids)).values(is_indexed=True))
 
     def backlog(self) -> IndexBacklog:
         turn, queue = interactions.c, unembedded.c

@@ -7,8 +7,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Insert,
+    Text,
     and_,
     case,
+    cast,
     delete,
     exists,
     func,
@@ -39,6 +41,7 @@ from reflexio.ports.storage import (
 from reflexio.storage.compiled import CompiledStatement
 from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import (
+    BYTES_OF_NAMES,
     OrganisationRows,
     attributes,
     equal,
@@ -46,11 +49,15 @@ from reflexio.storage.queries import (
     in_time_range,
     insert_for,
     owned_by,
+    written_bytes,
 )
 from reflexio.storage.schema import interactions, requests, users
 from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
 from reflexio.storage.vectors.cache import VectorCache
 
+REQUESTS_AT_ONCE = 100
+BYTES_OF_LETTER = 6
+"""Of the longest in JSON, an escaped one."""
 REQUEST_FIELDS = list(Request.model_fields)
 REQUEST_COLUMNS = [requests.c[name] for name in REQUEST_FIELDS]
 # The image stays on disk: lists show its URL, and learning reads the image when needed.
@@ -196,6 +203,33 @@ class SqlInteractions(OrganisationRows):
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
         query = select(*TURN_COLUMNS).where(*self._of_user(None), interactions.c.request_id.in_(request_ids))
         return self._rows(query.order_by(interactions.c.id), _read_turn)
+
+    def of_first_requests(self, request_ids: Sequence[str], most_bytes: int) -> tuple[list[Interaction], int]:
+        turns: list[Interaction] = []
+        room, taken = most_bytes, 0
+        for batch in in_batches(request_ids, REQUESTS_AT_ONCE):
+            # Long requests are read one by one, so that no more than one beyond the page is held.
+            for some in [batch] if self._is_short(batch, room) else [[request_id] for request_id in batch]:
+                query = select(*TURN_COLUMNS).where(*self._of_user(None), interactions.c.request_id.in_(some))
+                rows = self._connection.execute(query.order_by(interactions.c.id)).all()
+                room -= sum(map(written_bytes, rows))
+                if taken and room < 0:
+                    return turns, taken
+                turns += map(_read_turn, rows)
+                taken += len(some)
+        return turns, taken
+
+    def _is_short(self, request_ids: Sequence[str], most_bytes: int) -> bool:
+        """Whether the turns of these requests fit for sure, whatever letters they have."""
+        column = interactions.c
+        names = "content", "expert_content", "shadow_content", "role", "user_action_description", *LISTS
+        letters: ColumnElement[int] = literal_column("0")
+        for name in names:
+            letters = letters + func.coalesce(func.length(cast(column[name], Text)), 0)
+        query = select(func.count(), func.coalesce(func.sum(letters), 0))
+        of_requests = query.where(*self._of_user(None), column.request_id.in_(request_ids))
+        turns, most_letters = self._connection.execute(of_requests).one()
+        return int(most_letters) * BYTES_OF_LETTER + int(turns) * 4 * BYTES_OF_NAMES <= most_bytes
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
         return {row.id: _read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
