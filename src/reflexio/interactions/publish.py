@@ -88,7 +88,7 @@ async def publish(
 
     def store_once(tx: Tx) -> PublishResponse:
         if idempotency_key and not tx.receipts.add(
-            idempotency_key, Receipt(fingerprint, response.model_dump_json()), now
+            idempotency_key, Receipt(fingerprint, response.model_dump_json(), publish_request.user_id), now
         ):
             return _first_response(tx, idempotency_key, fingerprint)
         _store(tx, prepared, now)

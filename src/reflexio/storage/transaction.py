@@ -4,6 +4,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from reflexio.storage.erasure import SqlErasures
 from reflexio.storage.tables.documents import SqlConfigs, SqlReceipts, SqlSpending, SqlStalls
 from reflexio.storage.tables.interactions import SqlInteractions, SqlRequests, SqlUsers
 from reflexio.storage.tables.learnings import SqlLearnings, SqlWindows
@@ -31,4 +32,5 @@ class SqlTx:
     stalls = cached_property(lambda tx: SqlStalls(tx._connection, tx._org))
     operations = cached_property(lambda tx: SqlOperations(tx._connection, tx._org))
     spending = cached_property(lambda tx: SqlSpending(tx._connection, tx._org))
+    erasures = cached_property(lambda tx: SqlErasures(tx._connection, tx._org))
     optimisations = cached_property(lambda tx: SqlOptimisations(tx._connection, tx._org))
