@@ -98,6 +98,9 @@ class Http:
             yield table(
                 ("parameter", "type", "default", "meaning"), [self._parameter(place, each) for each in parameters]
             )
+        if security := operation["security"]:
+            (scopes,) = security[0].values()
+            yield f"Scope: `{scopes[0]}`."
         body = self._link(operation.get("requestBody", {}))
         answer = self._link(operation["responses"]["200"])
         said = [f"{title}: {link}." for title, link in (("Body", body), ("Response", answer)) if link]

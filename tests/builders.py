@@ -12,6 +12,7 @@ import httpx
 
 from reflexio.app import DATABASE
 from reflexio.client.sync import ReflexioClient
+from reflexio.models.access import ALL_SCOPES, KeyScope
 from reflexio.models.interaction import Interaction, InteractionData, Request
 from reflexio.organisations import keys
 from reflexio.ports.clock import SystemClock
@@ -50,9 +51,10 @@ def contents(found: Iterable[Interaction]) -> list[str]:
     return [turn.content for turn in found]
 
 
-def new_key(folder: Path, org: str) -> str:
+def new_key(folder: Path, org: str, *, scopes: frozenset[KeyScope] = ALL_SCOPES, owner: str = "") -> str:
     """A key for an organisation, made as `reflexio keys create` makes it."""
-    return on_database(folder, lambda database: keys.create(database, SystemClock(), org)).token
+    created = on_database(folder, lambda stored: keys.create(stored, SystemClock(), org, scopes=scopes, owner=owner))
+    return created.token
 
 
 def on_database(folder: Path, act: Callable[[SqliteDatabase], Awaitable[T]]) -> T:

@@ -15,6 +15,8 @@ from tests.builders import name, new_key
 from tests.postgres import running_postgres
 
 StartServer = Callable[..., ServerProcess]
+AT_HOME = {"REFLEXIO_PRIVATE_ADDRESSES": "1"}
+"""Models and webhooks of the tests are on this machine, and most of their servers have keys."""
 
 
 def pytest_configure() -> None:
@@ -57,7 +59,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that has keys: every call needs one."""
     folder = tmp_path_factory.mktemp("server")
     new_key(folder, "first")
-    with running_server(folder) as url:
+    # Assistant scripts of tests are in folders of theirs below this one.
+    with running_server(folder, {"REFLEXIO_SCRIPTS": str(tmp_path_factory.getbasetemp()), **AT_HOME}) as url:
         yield Running(url, folder)
 
 
@@ -101,7 +104,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
     with ExitStack() as stack:
 
         def start(folder: Path = tmp_path, **environment: str) -> ServerProcess:
-            server = ServerProcess(folder, environment)
+            server = ServerProcess(folder, {**AT_HOME, **environment})
             server.start()
             stack.callback(server.kill)
             return server

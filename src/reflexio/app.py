@@ -14,7 +14,7 @@ from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.aggregation.worker import AggregationWorker
 from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.process_lock import ProcessLock
-from reflexio.errors import ReflexioError, StorageTaken
+from reflexio.errors import InvalidRequest, ReflexioError, StorageTaken
 from reflexio.interactions.erase import WithdrawUser
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
 from reflexio.learning.rerun import RerunWorker
@@ -29,12 +29,14 @@ from reflexio.optimisation.scheduler import OptimisationScheduler
 from reflexio.optimisation.service import OptimisationBackends, OptimisationService
 from reflexio.optimisation.worker import OptimisationWorker
 from reflexio.organisations.configuration import stored_config
+from reflexio.organisations.keys import any_exists
 from reflexio.ports.assistant import Assistant
 from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
 from reflexio.ports.work import Work
+from reflexio.providers.outgoing import OutgoingAddresses
 from reflexio.retrieval.embedding_backlog import keep_embedding, keep_indexing
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.index_status import IndexStatus
@@ -46,6 +48,7 @@ log = logging.getLogger("reflexio")
 
 DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT = 7 * 86_400, 86_400
+NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
 HOUR, TAKE_OVER_SECONDS, WIPE_SECONDS = 3600.0, 1.0, 1.0
 
 
@@ -180,7 +183,8 @@ class Reflexio:
 async def open_database(settings: Settings) -> Database:
     from reflexio.storage.sqlite import open_sqlite
 
-    return await asyncio.to_thread(open_sqlite, settings.data / DATABASE)
+    path, cap = settings.data / DATABASE, settings.max_daily_tokens
+    return await asyncio.to_thread(open_sqlite, path, max_daily_tokens=cap)
 
 
 def choose_embedder(settings: Settings) -> Embedder:
@@ -220,12 +224,42 @@ def choose_critic(settings: Settings, chats: ChatModels, config: Config) -> Crit
     return LlmCritic(judge, chats.get(config, writer) if writer else judge)
 
 
-def choose_assistant(settings: Settings, config: PlaybookOptimizerConfig) -> Assistant:
+async def choose_assistant(
+    settings: Settings, database: Database, config: PlaybookOptimizerConfig, addresses: OutgoingAddresses
+) -> Assistant:
     from reflexio.providers.assistants import resolve
 
-    # On a server that others reach, a caller who may configure it could otherwise run any program on it.
-    anywhere = Path("/") if is_loopback(settings.host) else None
-    return resolve(config, scripts=settings.scripts or anywhere)
+    return await resolve(config, lambda: script_folder(settings, database), addresses=addresses)
+
+
+def outgoing_addresses(settings: Settings, database: Database) -> OutgoingAddresses:
+    """What organisations may let the server call. A person at home has a model server on their own machine."""
+
+    async def allows_private() -> bool:
+        if settings.private_addresses is not None:
+            return settings.private_addresses
+        if not is_loopback(settings.host) or settings.api_key or settings.require_key:
+            return False
+        return not await any_exists(database)
+
+    return OutgoingAddresses(allows_private)
+
+
+async def script_folder(settings: Settings, database: Database) -> Path:
+    """The folder that assistant scripts must be in. Raises InvalidRequest when none may run.
+
+    Only the one person of a server without keys on their own machine may run any program: whoever has a key, or
+    reaches the server from elsewhere, would otherwise have the rights of the server's account.
+    """
+    from reflexio.providers.assistants import ANYWHERE
+
+    if settings.scripts:
+        return settings.scripts
+    if not is_loopback(settings.host):
+        raise InvalidRequest(f"This server runs no scripts: other machines can reach it. {NAME_FOLDER}")
+    if settings.require_key or settings.api_key or await any_exists(database):
+        raise InvalidRequest(f"This server runs no scripts: callers need API keys. {NAME_FOLDER}")
+    return ANYWHERE
 
 
 async def build(
@@ -234,7 +268,8 @@ async def build(
     clock, embedder = clock or SystemClock(), embedder or choose_embedder(settings)
     database = await open_database(settings)
     work = work or choose_work(settings, database, clock)
-    scopes, stalls, chats = ScopeClassifier(embedder), StallMonitor(clock), ChatModels(settings)
+    addresses = outgoing_addresses(settings, database)
+    scopes, stalls, chats = ScopeClassifier(embedder), StallMonitor(clock), ChatModels(settings, addresses)
 
     @cache
     def local_learner() -> Learner:
@@ -253,7 +288,7 @@ async def build(
     aggregation_worker = AggregationWorker(database, clock, setup_for, stalls)
     aggregation_worker.register(work)
     backends = OptimisationBackends(
-        lambda config: choose_assistant(settings, config),
+        lambda config: choose_assistant(settings, database, config, addresses),
         lambda config: choose_critic(settings, chats, config),
     )
     optimisation = OptimisationService(work, clock, backends)

@@ -4,6 +4,8 @@ ReflexioError
 ├─ InvalidRequest          the caller: correct the request
 │  └─ TooLarge             the caller: send less
 ├─ NotAuthorised           the caller: send a valid key
+│  ├─ KeyNeeded            the operator: create a key
+│  └─ NotPermitted         the caller: send a key with the scope
 ├─ NotFound                the caller: name something that exists
 ├─ Conflict                the caller: read the state again
 ├─ RateLimited             the caller: wait `retry_after` seconds
@@ -65,6 +67,15 @@ class TooLarge(InvalidRequest):
 
 class NotAuthorised(ReflexioError):
     """Authentication required: send `Authorization: Bearer <key>`; `reflexio keys create` creates a key."""
+
+
+class KeyNeeded(NotAuthorised):
+    """Without a key only callers on the same machine are served, and not through a proxy. Create a key with
+    `reflexio keys create` on the server and send it as `Authorization: Bearer <key>`."""
+
+
+class NotPermitted(NotAuthorised):
+    """This key lacks the scope {scope!r}; `reflexio keys create --scopes {scope}` creates one that has it."""
 
 
 class NotFound(ReflexioError):

@@ -1,6 +1,7 @@
 """Which chat models an organisation uses, with which keys and limits, and whether they can be used at all."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reflexio.errors import InvalidRequest, ProviderRefused
@@ -9,6 +10,7 @@ from reflexio.settings import Settings
 
 if TYPE_CHECKING:
     from reflexio.providers.chat.resolve import CallOptions, ModelAddress, ProviderCredentials, PydanticChat
+    from reflexio.providers.outgoing import OutgoingAddresses
 
 
 def model_name(settings: Settings, config: Config) -> str:
@@ -98,17 +100,30 @@ def check_models(settings: Settings, before: Config, after: Config) -> None:
         raise InvalidRequest(f"The model cannot be used. {' '.join(problems)}")
 
 
-class ChatModels:
-    """The chat models in use, one for each address: all that ask a model share its connections and its limits."""
+def _is_chosen(settings: Settings, config: Config, name: str, address: "ModelAddress") -> bool:
+    """Whether an organisation has chosen where the model is. Ollama is on the server's own machine."""
+    own = _own_keys(config.api_key_config) if config.api_key_config else {}
+    is_ollama = address.provider == "ollama" and name != settings.model
+    return is_ollama or address.base_url in {credentials.base_url for credentials in own.values()}
 
-    def __init__(self, settings: Settings) -> None:
+
+class ChatModels:
+    """The chat models in use, one for each address: all that ask a model share its connections and its limits.
+
+    `addresses` checks what organisations have chosen; None is for the operator, who may call anything.
+    """
+
+    def __init__(self, settings: Settings, addresses: "OutgoingAddresses | None" = None) -> None:
         self._settings = settings
+        self._addresses = addresses
         self._chats: dict[ModelAddress, PydanticChat] = {}
 
     def get(self, config: Config, name: str) -> "PydanticChat":
         from reflexio.providers.chat.resolve import PydanticChat
 
         address = model_address(self._settings, config, name)
+        if _is_chosen(self._settings, config, name, address):
+            address = replace(address, addresses=self._addresses)
         if address not in self._chats:
             self._chats[address] = PydanticChat(address)
         return self._chats[address]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 LAST_PORT = 65_535
+SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ class Settings:
     cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
     learner when empty. concurrency: windows learned at the same time. scripts: the folder of assistant scripts;
-    without it, any script may run on a server that only this machine reaches.
+    without it, any script may run on a server without keys that only this machine reaches. max_connections: open at the
+    same time. require_key: refuse all callers without a key, also on this machine. private_addresses: whether models
+    and webhooks of organisations may be on private addresses; by default only on a server without keys on loopback.
+    max_daily_tokens: what each organisation may spend on models in a day, whatever its own budget.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -72,6 +76,10 @@ class Settings:
     xai_api_key: str = field(default="", metadata={"variable": "XAI_API_KEY"}, repr=False)
     zai_api_key: str = field(default="", metadata={"variable": "ZAI_API_KEY"}, repr=False)
     scripts: Path | None = None
+    max_connections: int = 1000
+    require_key: bool = False
+    private_addresses: bool | None = None
+    max_daily_tokens: int | None = None
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -104,8 +112,10 @@ def _parse(name: str, text: str) -> object:
             return Path(text).expanduser()
         case "port":
             return _parse_number(name, text, maximum=LAST_PORT)
-        case "max_body_bytes" | "concurrency":
+        case "max_body_bytes" | "concurrency" | "max_connections" | "max_daily_tokens":
             return _parse_number(name, text)
+        case "require_key" | "private_addresses":
+            return _parse_switch(name, text)
         case "log_level":
             if text.lower() not in LOG_LEVELS:
                 raise InvalidRequest(f"REFLEXIO_LOG_LEVEL: {text.lower()!r} is none of {', '.join(LOG_LEVELS)}.")
@@ -116,6 +126,12 @@ def _parse(name: str, text: str) -> object:
             return tuple(origin.strip() for origin in text.split(",") if origin.strip())
         case _:
             return text
+
+
+def _parse_switch(name: str, text: str) -> bool:
+    if text.lower() not in SWITCH:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is neither 1 nor 0.")
+    return SWITCH[text.lower()]
 
 
 def _parse_number(name: str, text: str, *, maximum: int | None = None) -> int:

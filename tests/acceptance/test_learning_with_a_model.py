@@ -380,6 +380,19 @@ def test_limits_and_outages_are_no_stall_and_back_off(
 # --- the budget
 
 
+def test_no_budget_of_an_organisation_lifts_the_operators_cap(serve: Serve, model: ScriptedModel) -> None:
+    model.otherwise = attentive
+    with ReflexioClient(url_endpoint=serve(REFLEXIO_MAX_DAILY_TOKENS="10").url, retries=0) as client:
+        assert say(client, user="first").learning_status == "done"
+        calls = model.calls
+        for budget in (10**9, None):
+            client.update_config({"daily_token_budget": budget})
+            waited = say(client)
+            assert (waited.learning_status, waited.learning_reason) == ("deferred", "the daily token budget is used up")
+        usage = client.get_usage()
+        assert (usage.max_daily_tokens, usage.budget_used_up, model.calls) == (10, True, calls)
+
+
 def test_a_used_up_budget_makes_learning_wait_and_a_larger_one_lets_it_go_on(
     client: ReflexioClient, model: ScriptedModel
 ) -> None:

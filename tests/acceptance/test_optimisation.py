@@ -21,7 +21,7 @@ from reflexio.models.playbook import AgentPlaybook
 from reflexio.server.process import running_server
 from tests import parcels
 from tests.builders import eventually, name, new_key, problem
-from tests.conftest import Org, Running, StartServer
+from tests.conftest import AT_HOME, Org, Running, StartServer
 from tests.scripted_model import Answer, Asked, ScriptedModel, scripted_model
 from tests.webhook import Raw, Respond, webhook
 
@@ -47,12 +47,15 @@ def model() -> Iterator[ScriptedModel]:
 def server(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("optimising")
     new_key(folder, "first")
-    with running_server(folder, with_model(model)) as url:
+    # Assistant scripts of tests are in folders of theirs below this one.
+    scripts = {"REFLEXIO_SCRIPTS": str(tmp_path_factory.getbasetemp())}
+    with running_server(folder, {**with_model(model), **scripts}) as url:
         yield Running(url, folder)
 
 
 def with_model(model: ScriptedModel) -> dict[str, str]:
-    return {"REFLEXIO_MODEL": "openai:scripted", "OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "not-a-real-key"}
+    model_at = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": "not-a-real-key"}
+    return {"REFLEXIO_MODEL": "openai:scripted", **model_at, **AT_HOME}
 
 
 def pending_playbook(client: ReflexioClient, windows: int = 3) -> int:
@@ -211,14 +214,73 @@ def test_a_script_that_fails_is_told_and_changes_nothing(client: ReflexioClient,
 
 
 @pytest.mark.parametrize(("mode", "why"), [(0o644, "not executable"), (None, "missing")])
-def test_a_script_that_cannot_be_started_is_skipped(
+def test_a_script_that_cannot_be_started_is_not_saved_and_is_skipped_later(
     client: ReflexioClient, tmp_path: Path, mode: int | None, why: str
 ) -> None:
-    path = str(tmp_path / "nowhere") if mode is None else program(tmp_path, "#!/bin/sh\n", mode=mode)
-    configure(client, assistant_script_path=path)
+    path = Path(program(tmp_path, "#!/bin/sh\n"))
+
+    def spoil() -> None:
+        path.unlink() if mode is None else path.chmod(mode)
+
+    configure(client, assistant_script_path=str(path))
+    spoil()
     done = client.run_playbook_optimization(pending_playbook(client))
     assert (done.success, done.status) == (False, "skipped")
     assert why in str(done.msg)
+    # What does not change the assistant can be saved, as the whole configuration is when a client writes it back.
+    client.update_config({"playbook_optimizer_config": {"enabled": False}, "window_size": 12})
+    with pytest.raises(InvalidRequest, match=why):
+        configure(client, assistant_script_path=str(path), assistant_script_args=["-x"])
+
+
+def save_script(url: str, path: str, key: str = "") -> httpx.Response:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    settings = {"playbook_optimizer_config": {"assistant_script_path": path}}
+    return httpx.post(f"{url}/api/set_config", json=settings, headers=headers)
+
+
+def test_a_server_without_keys_on_this_machine_runs_any_script_until_a_key_exists(
+    model: ScriptedModel, start_server: StartServer, tmp_path: Path
+) -> None:
+    data, mark = tmp_path / "data", tmp_path / "ran"
+    path = program(tmp_path, f"#!/bin/sh\necho ran >> {mark}\nexit 1\n")
+    url = start_server(data, **with_model(model)).url
+    with ReflexioClient(url_endpoint=url, retries=0) as client:
+        configure(client, assistant_script_path=path)
+        number = pending_playbook(client)
+        assert client.run_playbook_optimization(number, wait_for_response=True).status == "failed"
+    ran = mark.read_text()
+    assert ran
+    token = new_key(data, "default")
+    with ReflexioClient(url_endpoint=url, api_key=token, retries=0) as client:
+        skipped = client.run_playbook_optimization(number)
+        assert (skipped.status, "REFLEXIO_SCRIPTS" in str(skipped.msg)) == ("skipped", True)
+        assert mark.read_text() == ran
+        # The rest of the configuration can still be changed.
+        client.update_config({"window_size": 12})
+    assert "REFLEXIO_SCRIPTS" in problem(save_script(url, "/bin/echo", token), 422)
+    with ReflexioClient(url_endpoint=url, api_key=token, retries=0) as client:
+        assert client.get_config().playbook_optimizer_config.assistant_script_path == path
+
+
+@pytest.mark.parametrize("environment", [{"REFLEXIO_API_KEY": "operator"}, {"REFLEXIO_HOST": "0.0.0.0"}])  # noqa: S104
+def test_a_server_with_a_key_or_another_address_saves_no_script(
+    start_server: StartServer, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    url = start_server(tmp_path / "data", **environment).url
+    key = environment.get("REFLEXIO_API_KEY", "")
+    assert "REFLEXIO_SCRIPTS" in problem(save_script(url, "/bin/echo", key), 422)
+
+
+def test_with_a_key_only_scripts_of_the_operators_folder_are_saved(start_server: StartServer, tmp_path: Path) -> None:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    inside = program(folder, "#!/bin/sh\n")
+    (folder / "echo").symlink_to("/bin/echo")
+    url = start_server(tmp_path / "data", REFLEXIO_SCRIPTS=str(folder), REFLEXIO_API_KEY="operator").url
+    for path in ("/bin/echo", f"{folder}/echo", f"{folder}/../data/reflexio.db", f"{folder}/../../../../bin/echo"):
+        assert "REFLEXIO_SCRIPTS" in problem(save_script(url, path, "operator"), 422)
+    assert save_script(url, inside, "operator").status_code == 200
 
 
 def redirecting(_: dict[str, Any]) -> Raw:
@@ -262,9 +324,8 @@ def test_a_slow_webhook_is_given_up(client: ReflexioClient) -> None:
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "http://0xA9FEA9FE/", "http://[fe80::1]/"])
 def test_a_webhook_at_a_metadata_address_is_never_called(client: ReflexioClient, url: str) -> None:
-    configure(client, webhook_url=url, webhook_max_retries=3, webhook_backoff_base_seconds=60.0)
-    done = client.run_playbook_optimization(pending_playbook(client), wait_for_response=True)
-    assert (done.status, "never called" in str(done.msg)) == ("failed", True)
+    with pytest.raises(InvalidRequest, match="webhook_url: must not point at a metadata"):
+        configure(client, webhook_url=url, webhook_max_retries=3, webhook_backoff_base_seconds=60.0)
 
 
 def test_two_backends_are_refused(client: ReflexioClient) -> None:

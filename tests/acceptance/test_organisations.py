@@ -1,7 +1,6 @@
 """One key, one organisation: no call sees or touches the rows of another."""
 
 from collections.abc import Callable
-from typing import Any
 
 import httpx
 import pytest
@@ -9,130 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reflexio.client.sync import ReflexioClient
-from tests.builders import body, name, problem, turns
+from tests.builders import body, problem
 from tests.conftest import Org
-
-HARMLESS = {"get_config", "whoami"}
-SEPARATE = {
-    "publish_interaction",
-    "set_config",
-    "update_config",
-    "add_user_profile",
-    "add_user_playbook",
-    "add_agent_playbook",
-}
-OWN: dict[str, Any] = {
-    "interaction_data_list": turns(),
-    "user_profiles": [{"user_id": "ann", "content": "ours"}],
-    "user_playbooks": [{"user_id": "ann", "content": "ours"}],
-    "agent_playbooks": [{"content": "ours", "playbook_status": "approved"}],
-}
-ASKED: tuple[dict[str, Any], ...] = ({"user_id": "ann"}, {}, {})
-LEARNED = ("profiles", "user_playbooks", "agent_playbooks")
-
-
-def state(org: Org) -> dict[str, Any]:
-    """All that an organisation can see of itself."""
-    with org.http() as http:
-        return {
-            "turns": http.get("/api/get_all_interactions", params={"limit": 10_000}).json()["interactions"],
-            "requests": http.post("/api/get_requests", json={"top_k": 10_000}).json()["sessions"],
-            "config": http.get("/api/get_config").json(),
-            # How many rows still wait for their vector changes by itself.
-            "stats": {**http.get("/api/storage_stats", params={"user_id": "ann"}).json(), "unembedded_count": None},
-            "learned": [
-                http.post(f"/api/get_{kind}", json=sent).json() for kind, sent in zip(LEARNED, ASKED, strict=True)
-            ],
-            "found": http.post(
-                "/api/search", json={"query": "neighbour", "user_id": "ann", "search_mode": "fts"}
-            ).json(),
-        }
-
-
-def operations(url: str) -> list[tuple[str, str]]:
-    paths = httpx.get(f"{url}/openapi.json").json()["paths"]
-    return [(method.upper(), path) for path, methods in paths.items() for method in methods if path.startswith("/api/")]
-
-
-def theirs_are(org: Org) -> dict[str, Any]:
-    """Rows of every kind in an organisation, and all the names by which another could reach for them."""
-    with org.http() as http:
-        published = http.post("/api/publish_interaction", json=body(session_id="s", source="chat")).json()
-        interaction = http.get("/api/get_all_interactions").json()["interactions"][0]["interaction_id"]
-    with org.client() as client:
-        profile = client.add_user_profile([{"user_id": "ann", "content": "Trusts the neighbour"}]).ids[0]
-        of_user = client.add_user_playbook([{"user_id": "ann", "content": "Ask the neighbour"}]).ids[0]
-        approved = {"content": "Leave it with the neighbour", "playbook_status": "approved"}
-        of_agent = client.add_agent_playbooks([approved]).ids[0]
-        job = client.run_playbook_optimization(agent_playbook_id=int(of_agent)).job_id
-    return {
-        "user_id": "ann",
-        "session_id": "s",
-        "request_id": published["request_id"],
-        "request_ids": [published["request_id"]],
-        "interaction_id": interaction,
-        "profile_id": profile,
-        "profile_ids": [profile],
-        "user_playbook_id": int(of_user),
-        "user_playbook_ids": [int(of_user)],
-        "agent_playbook_id": int(of_agent),
-        "agent_playbook_ids": [int(of_agent)],
-        "query": "neighbour",
-        "search_query": "neighbour",
-        "content": "changed by another",
-        "playbook_status": "rejected",
-        "entity_types": ["profiles", "user_playbooks", "agent_playbooks"],
-        "status_filter": [None, "pending", "archived"],
-        "kind": "user_playbook",
-        "id": str(of_user),
-        "service_name": "profile_generation",
-        "outcome": "hurt",
-        "job_id": job,
-    }
-
-
-def test_no_route_reaches_the_rows_of_another(make_org: Callable[[], Org]) -> None:
-    ours, theirs = make_org(), make_org()
-    named = theirs_are(theirs)
-    before = state(theirs)
-    assert "neighbour" in str(before["found"])
-
-    with ours.http() as http:
-        document = http.get("/openapi.json").json()
-        for method, path in operations(ours.url):
-            operation = document["paths"][path][method.lower()]
-            params = {each["name"]: named.get(each["name"]) for each in operation.get("parameters", [])}
-            sent = _fields(document, operation)
-            values = {key: value for key, value in named.items() if key in sent}
-            values |= {key: OWN[key] for key in sent & OWN.keys()}
-            if path.endswith("publish_interaction"):
-                values = {**values, "user_id": "ours", "session_id": "ours", "request_id": name("request")}
-            if path.endswith("run_playbook_optimization"):
-                values.pop("user_playbook_id")  # one or the other
-            answered = http.request(
-                method,
-                path,
-                params={key: str(value) for key, value in params.items() if isinstance(value, str | int)},
-                json=values if "requestBody" in operation else None,
-            )
-            assert answered.status_code in (200, 404), (path, answered.text)
-            verb = path.rpartition("/")[2]
-            if verb not in SEPARATE | HARMLESS:
-                assert named["request_id"] not in answered.text or answered.status_code == 404, path
-                assert "neighbour" not in answered.text, path
-            if verb not in SEPARATE:
-                continue
-            for emptied in ("interactions", "profiles", "playbooks"):
-                http.request("DELETE", f"/api/delete_all_{emptied}").raise_for_status()
-
-    assert state(theirs) == before
-
-
-def _fields(document: dict[str, Any], operation: dict[str, Any]) -> set[str]:
-    schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    if "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    return set(schema.get("properties", {}))
 
 
 def test_the_same_ids_may_exist_in_two_organisations(make_org: Callable[[], Org]) -> None:

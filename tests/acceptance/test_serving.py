@@ -32,6 +32,9 @@ def test_the_version_is_true(open_server: Running) -> None:
         {"X-Forwarded-For": "127.0.0.1"},
         {"Forwarded": "for=127.0.0.1"},
         {"X-Real-IP": "127.0.0.1"},
+        {"Via": "1.1 Caddy"},
+        {"X-Forwarded-Host": "127.0.0.1"},
+        {"CF-Ray": "8f0c2ee0dd2b9a3c-FRA"},
         {"Host": "reflexio.example.org"},
         {"Host": "127.0.0.1.example.org"},
         {"Host": "[broken"},
@@ -43,8 +46,13 @@ def test_the_version_is_true(open_server: Running) -> None:
 )
 def test_without_keys_only_callers_on_this_machine_are_served(open_server: Running, headers: dict[str, str]) -> None:
     answer = httpx.get(open_server.url + WHOAMI, headers=headers)
-    problem(answer, 401)
-    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "reflexio keys create" in problem(answer, 403)
+
+
+def test_with_require_key_nobody_is_served_before_there_is_one(start_server: StartServer) -> None:
+    server = start_server(REFLEXIO_REQUIRE_KEY="1")
+    problem(httpx.get(server.url + WHOAMI), 401)
+    assert httpx.get(server.url + "/health").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -52,6 +60,14 @@ def test_without_keys_only_callers_on_this_machine_are_served(open_server: Runni
 )
 def test_callers_on_this_machine_are_served_without_a_key(open_server: Running, headers: dict[str, str]) -> None:
     assert httpx.get(open_server.url + WHOAMI, headers=headers).json()["org_id"] == "default"
+
+
+def test_a_head_of_megabytes_is_refused_before_anybody_knows_who_speaks(open_server: Running) -> None:
+    address = httpx.URL(open_server.url)
+    with socket.create_connection((address.host, address.port or 80), timeout=20) as line:
+        line.sendall(b"GET /api/whoami HTTP/1.1\r\nX: " + b"a" * 200_000)
+        assert line.recv(65_536).startswith(b"HTTP/1.1 431")
+    assert httpx.get(open_server.url + WHOAMI).status_code == 200
 
 
 def test_a_key_nobody_asked_for_is_no_obstacle(open_server: Running) -> None:

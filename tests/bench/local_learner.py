@@ -50,7 +50,7 @@ async def _preferences(embedder: Embedder) -> list[Figure]:
         Figure("preferences captured, half it was devised on", _percent(captured[::2]), "%", 60, more_is_better=True),
         Figure("preferences captured, held-out half", _percent(captured[1::2]), "%", 60, more_is_better=True),
         Figure("learnings a conversation, mean", float(np.mean([len(candidates) for candidates in learnings])), "", 3),
-        Figure("learnings a conversation, most", max(len(candidates) for candidates in learnings), "", 3),
+        Figure("learnings a conversation, most", max(len(candidates) for candidates in learnings), "", 12),
         Figure("windows a second, one after the other", len(windows) / taken, "/s", 15, more_is_better=True),
     ]
 

@@ -341,6 +341,9 @@ async def test_learnings_are_embedded_before_turns(database: Database, store: St
     turns = await store.read(lambda tx: tx.interactions.many(found.ids))
     assert [turn.content for turn in turns.values()] == ["tea"]
     assert (await store.read(lambda tx: tx.interactions.by_vector(TurnFilter("bob"), vector, 1))).ids == ()
+    cosines = await store.read(lambda tx: tx.interactions.cosines([*found.ids, 999], vector))
+    assert cosines == dict(zip(found.ids, found.scores, strict=True))
+    assert await database.of("other").read(lambda tx: tx.interactions.cosines(found.ids, vector)) == {}
     await store.write(lambda tx: tx.interactions.remove_all())
     assert (await store.read(lambda tx: tx.interactions.by_vector(TurnFilter("ann"), vector, 9))).ids == ()
     assert (await store.read(lambda tx: tx.interactions.by_words(TurnFilter("ann"), "tea", 9))).ids == ()

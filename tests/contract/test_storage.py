@@ -9,10 +9,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reflexio.errors import Conflict
+from reflexio.models.access import KeyScope
 from reflexio.models.interaction import Interaction, InteractionData, Request
 from reflexio.models.learning import Kind
 from reflexio.models.paging import Page
-from reflexio.ports.storage import Database, LearningFilter, Receipt, RequestFilter, Store, TimeRange, TurnScope, Tx
+from reflexio.ports.storage import (
+    Database,
+    LearningFilter,
+    NewApiKey,
+    Receipt,
+    RequestFilter,
+    Store,
+    TimeRange,
+    TurnScope,
+    Tx,
+)
 from tests.builders import contents, name, request, said
 
 ALWAYS = TimeRange()
@@ -213,7 +224,10 @@ async def test_the_last_configuration_counts(store: Store) -> None:
 
 
 async def test_keys_are_found_by_digest_until_revoked(database: Database) -> None:
-    made = await database.write_keys(lambda keys: keys.add("acme", "laptop", "rfx_abc", "digest", 7))
+    some = frozenset({KeyScope.READ, KeyScope.REVIEW})
+    new = NewApiKey("acme", "rfx_abc", "digest", "laptop", some, "eve")
+    made = await database.write_keys(lambda keys: keys.add(new, 7))
+    assert (made.scopes, made.owner, made.label) == (new.scopes, "eve", "laptop")
     assert await database.read_keys(lambda keys: keys.find("digest")) == made
     assert await database.read_keys(lambda keys: keys.list()) == [made]
     assert await database.write_keys(lambda keys: keys.revoke(made.id, 8))

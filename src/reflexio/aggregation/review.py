@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from reflexio.errors import Conflict
+from reflexio.interactions.redaction import redact_values
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
-from reflexio.models.playbook import UpdateAgentPlaybookRequest, UpdatePlaybookStatusRequest
+from reflexio.models.playbook import ReviewerRequest, UpdateAgentPlaybookRequest, UpdatePlaybookStatusRequest
 from reflexio.models.profile import UpdateResponse
-from reflexio.models.review import ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
+from reflexio.models.review import NAMED_REVIEWER, ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import get_one
@@ -27,28 +28,52 @@ class ReviewDecision:
 
     wording: dict[str, Any]
     status: PlaybookStatus | None
-    reviewer: str
+    reviewer: "Reviewer"
     reason: str
 
 
-async def decide(store: Store, clock: Clock, request: UpdatePlaybookStatusRequest) -> UpdateResponse:
-    return await edit(store, clock, UpdateAgentPlaybookRequest.model_validate(request.model_dump()))
+@dataclasses.dataclass(frozen=True)
+class Reviewer:
+    """Who is recorded as the reviewer, and another name that the caller gave, which is kept as a note only."""
+
+    name: str
+    named: str = ""
+
+    @classmethod
+    def of(cls, request: ReviewerRequest, owner: str) -> "Reviewer":
+        """The owner of the caller's key. Without an owner, the name that the request gives."""
+        return cls(owner, request.reviewer if request.reviewer != owner else "") if owner else cls(request.reviewer)
+
+    @property
+    def note(self) -> dict[str, str]:
+        return {NAMED_REVIEWER: self.named} if self.named else {}
 
 
-async def edit(store: Store, clock: Clock, request: UpdateAgentPlaybookRequest) -> UpdateResponse:
-    """Changes the wording, the decision, or both at once."""
+async def decide(
+    store: Store, clock: Clock, request: UpdatePlaybookStatusRequest, *, owner: str = ""
+) -> UpdateResponse:
+    return await edit(store, clock, UpdateAgentPlaybookRequest.model_validate(request.model_dump()), owner=owner)
+
+
+async def edit(store: Store, clock: Clock, request: UpdateAgentPlaybookRequest, *, owner: str = "") -> UpdateResponse:
+    """Changes the wording, the decision, or both at once. `owner` is the owner of the caller's key."""
     now = clock.now()
     values = (request.playbook_name, request.content, request.trigger, request.rationale, request.scope)
     wording = {name: value for name, value in zip(CHANGEABLE, values, strict=True) if value is not None}
-    decision = ReviewDecision(wording, request.playbook_status, request.reviewer, request.reason)
+    texts = await redact_values(store, {**wording, "reason": request.reason})
+    reason = texts.pop("reason")
+    decision = ReviewDecision(texts, request.playbook_status, Reviewer.of(request, owner), reason)
     await store.write(lambda tx: _change(tx, request.agent_playbook_id, decision, now))
     status = request.playbook_status
     return UpdateResponse(msg=f"The agent playbook is {status.value}" if status else "Updated")
 
 
-async def decide_many(store: Store, clock: Clock, request: ReviewAgentPlaybooksRequest) -> ReviewResponse:
+async def decide_many(
+    store: Store, clock: Clock, request: ReviewAgentPlaybooksRequest, *, owner: str = ""
+) -> ReviewResponse:
     """Decides about all of them or none."""
-    now, decision = clock.now(), ReviewDecision({}, request.playbook_status, request.reviewer, request.reason)
+    now, reviewer = clock.now(), Reviewer.of(request, owner)
+    decision = ReviewDecision({}, request.playbook_status, reviewer, request.reason)
     ids = list(dict.fromkeys(request.agent_playbook_ids))
 
     def change(tx: Tx) -> list[int]:
@@ -59,13 +84,13 @@ async def decide_many(store: Store, clock: Clock, request: ReviewAgentPlaybooksR
     return ReviewResponse(changed_count=len(ids), retired_ids=retired, msg=msg)
 
 
-async def undo(store: Store, clock: Clock, request: UndoReviewRequest) -> ReviewResponse:
+async def undo(store: Store, clock: Clock, request: UndoReviewRequest, *, owner: str = "") -> ReviewResponse:
     """Takes the last decision about each back, all of them or none. Raises Conflict where there is none."""
-    now = clock.now()
+    now, reviewer = clock.now(), Reviewer.of(request, owner)
     ids = list(dict.fromkeys(request.agent_playbook_ids))
 
     def change(tx: Tx) -> list[int]:
-        return [back for each in ids for back in _undo(tx, each, request.reviewer, request.reason, now)]
+        return [back for each in ids for back in _undo(tx, each, reviewer, request.reason, now)]
 
     restored = await store.write(change)
     return ReviewResponse(changed_count=len(ids), restored_ids=restored, msg=f"Took back {len(ids)} decision(s)")
@@ -79,14 +104,15 @@ def _change(tx: Tx, number: int, decision: ReviewDecision, now: int) -> list[int
         raise Conflict(f"The agent playbook {number} was replaced by {successor}; review that one.")
     review = decision.status or before.review
     tx.learnings.replace(dataclasses.replace(before, **decision.wording, review=review, modified_at=now))
-    event = LineageEvent(before.id, before.kind, "edited", now, actor=decision.reviewer, reason=decision.reason)
+    event = LineageEvent(before.id, before.kind, "edited", now, decision.reviewer.name, decision.reason)
+    event = dataclasses.replace(event, details=dict(decision.reviewer.note))
     if decision.wording:
         tx.learnings.note(event)
     if not decision.status:
         return []
     retired = _retire_replaced(tx, before, decision, now) if review is PlaybookStatus.APPROVED else []
     old_wording: dict[str, Any] = {name: getattr(before, name) for name in decision.wording}
-    details = {"wording": old_wording, "retired": retired}
+    details = {"wording": old_wording, "retired": retired, **decision.reviewer.note}
     moved = dataclasses.replace(event, from_status=before.review.value, to_status=review.value)
     tx.learnings.note(dataclasses.replace(moved, op=REVIEWED, details=details))
     return retired
@@ -97,11 +123,11 @@ def _retire_replaced(tx: Tx, approved: Learning, decision: ReviewDecision, now: 
     old = tx.learnings.many(approved.details.get("replaces", []))
     current = [row for row in old.values() if row.kind is approved.kind and row.status is Status.CURRENT]
     for row in current:
-        retire(tx, row, approved.id, decision.reviewer, decision.reason, now)
+        retire(tx, row, approved.id, decision.reviewer.name, decision.reason, now)
     return [row.id for row in current]
 
 
-def _undo(tx: Tx, number: int, reviewer: str, reason: str, now: int) -> list[int]:
+def _undo(tx: Tx, number: int, reviewer: Reviewer, reason: str, now: int) -> list[int]:
     """Returns which others were restored."""
     current = get_one(tx, LearningFilter(Kind.AGENT_PLAYBOOK, ids=(number,)))
     last = last_decision(tx.learnings.lineage(number))
@@ -115,11 +141,12 @@ def _undo(tx: Tx, number: int, reviewer: str, reason: str, now: int) -> list[int
         wording = {**wording, "scope": Scope(wording["scope"])}
     tx.learnings.replace(dataclasses.replace(current, **wording, review=review, modified_at=now))
     moved = (current.review.value, review.value)
-    tx.learnings.note(LineageEvent(number, current.kind, UNDONE, now, reviewer, reason, *moved))
+    event = LineageEvent(number, current.kind, UNDONE, now, reviewer.name, reason, *moved, details=dict(reviewer.note))
+    tx.learnings.note(event)
     old = tx.learnings.many(last.details.get("retired", []))
     retired = [row for row in old.values() if row.details.get("superseded_by") == current.public_id]
     for row in retired:
-        restore(tx, row, reviewer, reason, now)
+        restore(tx, row, reviewer.name, reason, now)
     return [row.id for row in retired]
 
 

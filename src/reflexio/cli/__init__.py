@@ -18,5 +18,7 @@ def main() -> None:
     try:
         app()
     except ReflexioError as error:
-        sys.stderr.write(f"reflexio: {error}\n")
+        from reflexio.models.wording import without_hidden
+
+        sys.stderr.write(f"reflexio: {without_hidden(str(error))}\n")
         sys.exit(1)

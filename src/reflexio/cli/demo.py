@@ -6,13 +6,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from reflexio.cli.console import Terminal
 from reflexio.client.sync import ReflexioClient
 from reflexio.models.review import ReviewItem
 from reflexio.server.process import running_server
@@ -29,7 +29,7 @@ LONGEST_WAIT = 10.0  # seconds
 
 def demo() -> None:
     """Runs the demo."""
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     console.width = min(console.width, WIDEST)
     console.print("[bold]Reflexio[/bold] starts on an embedded database, without a model and without a key …")
     with (
@@ -43,7 +43,7 @@ def demo() -> None:
     console.print("There is no web page for review yet: [bold]reflexio review[/bold] asks in the terminal.")
 
 
-def _show_loop(client: ReflexioClient, console: Console) -> None:
+def _show_loop(client: ReflexioClient, console: Terminal) -> None:
     _publish(client, console)
     _show_learnings(client, console)
     items = _propose(client, console)
@@ -56,11 +56,11 @@ def _show_loop(client: ReflexioClient, console: Console) -> None:
     _show_prompt(console, "with what always holds for this user", _prompt(client, **RETURNING))
 
 
-def _heading(console: Console, text: str) -> None:
+def _heading(console: Terminal, text: str) -> None:
     console.print(f"\n[bold cyan]{text}[/bold cyan]")
 
 
-def _publish(client: ReflexioClient, console: Console) -> None:
+def _publish(client: ReflexioClient, console: Terminal) -> None:
     _heading(console, "1. Four customers write to the agent of a lamp shop")
     for number, conversation in enumerate(CONVERSATIONS):
         client.publish_interaction(
@@ -86,7 +86,7 @@ def _turns(conversation: dict[str, Any]) -> Table:
     return table
 
 
-def _show_learnings(client: ReflexioClient, console: Console) -> None:
+def _show_learnings(client: ReflexioClient, console: Terminal) -> None:
     _heading(console, "2. What Reflexio learned, by rules, without a model")
     table = Table(show_lines=True)
     for column, style in (("user", "magenta"), ("learned", "green"), ("from the words", "")):
@@ -103,7 +103,7 @@ def _rule(trigger: str | None, content: str) -> str:
     return f"{trigger}: {content}" if trigger else content
 
 
-def _propose(client: ReflexioClient, console: Console) -> list[ReviewItem]:
+def _propose(client: ReflexioClient, console: Terminal) -> list[ReviewItem]:
     _heading(console, "3. What several customers taught becomes one rule, which waits for a person")
     client.run_playbook_aggregation(agent_version=AGENT_VERSION, wait_for_response=True)
     items = client.get_review_queue(agent_version=AGENT_VERSION).items
@@ -114,7 +114,7 @@ def _propose(client: ReflexioClient, console: Console) -> list[ReviewItem]:
     return items
 
 
-def _approve(client: ReflexioClient, console: Console, items: list[ReviewItem]) -> None:
+def _approve(client: ReflexioClient, console: Terminal, items: list[ReviewItem]) -> None:
     _heading(console, "4. The demo plays the reviewer and approves it")
     numbers = [item.agent_playbook.agent_playbook_id for item in items]
     client.review_agent_playbooks(numbers, playbook_status="approved", reviewer="demo", reason="as we do it")
@@ -139,6 +139,6 @@ def _prompt(client: ReflexioClient, user: str, asks: str) -> list[str]:
     return [INSTRUCTIONS, *([context] if context else []), f"Customer: {asks}"]
 
 
-def _show_prompt(console: Console, title: str, prompt: list[str]) -> None:
+def _show_prompt(console: Terminal, title: str, prompt: list[str]) -> None:
     parts = [Text(part, "green" if part.startswith("<learned>") else "") for part in prompt]
     console.print(Panel(Text("\n\n").join(parts), title=title, title_align="left"))

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from reflexio.cli.terminal import echo
 from reflexio.doctor import Finding, examine
 from reflexio.settings import Settings
 
@@ -22,7 +23,7 @@ def doctor(
     findings = asyncio.run(_all_findings(settings, is_shown=not as_json))
     is_ok = all(finding.is_ok for finding in findings)
     if as_json:
-        typer.echo(json.dumps({"ok": is_ok, "findings": [_as_json(finding) for finding in findings]}, indent=2))
+        echo(json.dumps({"ok": is_ok, "findings": [_as_json(finding) for finding in findings]}, indent=2))
     if not is_ok:
         raise typer.Exit(1)
 
@@ -32,7 +33,7 @@ async def _all_findings(settings: Settings, *, is_shown: bool) -> list[Finding]:
     async for finding in examine(settings):
         findings.append(finding)
         if is_shown:
-            typer.echo(_line(finding))
+            echo(_line(finding))
     return findings
 
 

@@ -9,7 +9,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from reflexio.cli.terminal import echo
 from reflexio.errors import NotFound
+from reflexio.models.access import KeyScope
 from reflexio.organisations import keys
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Database
@@ -17,6 +19,7 @@ from reflexio.settings import Settings
 
 app = typer.Typer(help="API keys. Each key belongs to one organisation.", no_args_is_help=True)
 Data = Annotated[Path | None, typer.Option(help="Folder of the embedded database (~/.reflexio).")]
+ALL = ",".join(KeyScope)
 T = TypeVar("T")
 
 
@@ -42,21 +45,30 @@ def _with_database(data: Path | None, action: Callable[[Database], Awaitable[T]]
 def create(
     org: Annotated[str, typer.Option(help="The organisation of the key.")] = keys.DEFAULT_ORG,
     label: Annotated[str, typer.Option(help="A note for yourself.")] = "",
+    scopes: Annotated[str, typer.Option(help="What it may do, such as publish,read (all scopes).")] = ALL,
+    owner: Annotated[str, typer.Option(help="Its owner: the reviewer that decisions with it are recorded under.")] = "",
     data: Data = None,
 ) -> None:
     """Create a key and show it, once."""
-    created = _with_database(data, lambda database: keys.create(database, SystemClock(), org, label), create=True)
-    typer.echo(created.token)
-    note = f"Key {created.key.id} of organisation {created.key.org_id!r}. It is not shown again."
-    typer.echo(f"{note} From now on every call needs a key.", err=True)
+    chosen = keys.parse_scopes(scopes)
+
+    async def create_key(database: Database) -> keys.NewKey:
+        return await keys.create(database, SystemClock(), org, label, scopes=chosen, owner=owner)
+
+    created = _with_database(data, create_key, create=True)
+    echo(created.token)
+    note = f"Key {created.key.id} of organisation {created.key.org_id!r}, with {keys.describe_scopes(chosen)}."
+    note = f"{note} It is not shown again."
+    echo(f"{note} From now on every call needs a key.", err=True)
 
 
 @app.command("list")
 def list_keys(data: Data = None) -> None:
-    """List the valid keys."""
+    """List the valid keys, with their scopes and owners."""
     for key in _with_database(data, lambda database: database.read_keys(lambda rows: rows.list())):
         day = datetime.fromtimestamp(key.created_at, UTC).date()
-        typer.echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{day}\t{key.label}")
+        permission = f"{keys.describe_scopes(key.scopes)}\t{key.owner or '-'}"
+        echo(f"{key.id}\t{key.org_id}\t{key.prefix}…\t{day}\t{permission}\t{key.label}")
 
 
 @app.command()
@@ -70,9 +82,9 @@ def revoke(
         return bool(await database.read_keys(lambda rows: rows.list()))
 
     other_keys = _with_database(data, revoke_key)
-    typer.echo(f"Key {key_id} is revoked.")
+    echo(f"Key {key_id} is revoked.")
     if not other_keys:
         note = (
             "That was the last key. Unless the server has REFLEXIO_API_KEY, it now serves every caller on its machine"
         )
-        typer.echo(f"{note} as organisation {keys.DEFAULT_ORG!r}, without a key.", err=True)
+        echo(f"{note} as organisation {keys.DEFAULT_ORG!r}, without a key.", err=True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reflexio.cli.terminal import echo
+
 if TYPE_CHECKING:  # at run time these load where they are used: a starting server needs none of them
     from rich.table import Table
     from rich.text import Text
@@ -53,7 +55,7 @@ def run(
         if dry_run:
             _print_estimate(response)
         elif response.job_id is None or response.status == "skipped" or not wait:
-            typer.echo(f"Job {response.job_id} is {response.status}. {response.msg}")
+            echo(f"Job {response.job_id} is {response.status}. {response.msg}")
         else:
             _follow(client, response.job_id)
             result = client.get_playbook_optimization(response.job_id)
@@ -68,9 +70,10 @@ def list_jobs(
     limit: Annotated[int, typer.Option(help="Maximum number of jobs.", min=1, max=1000)] = 20, url: Url = ""
 ) -> None:
     """List the jobs, newest first."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from reflexio.cli.console import Terminal
 
     table = Table("job", "playbook", "status", "started", "evaluations", "best", "reason")
     with _connect(url) as client:
@@ -79,7 +82,7 @@ def list_jobs(
             best = "" if job.best_score is None else f"{job.best_score:.2f}"
             target, reason = f"{job.target_kind} {job.target_id}", Text(job.decision_reason)
             table.add_row(str(job.job_id), target, job.status, started, str(job.evaluations), best, reason)
-    Console().print(table)
+    Terminal().print(table)
 
 
 @app.command()
@@ -94,17 +97,16 @@ def cancel(job_id: JobId, url: Url = "") -> None:
     """Cancel a job. No playbook is changed."""
     with _connect(url) as client:
         response = client.cancel_playbook_optimization(job_id)
-    typer.echo(f"Job {job_id}: {response.msg}")
+    echo(f"Job {job_id}: {response.msg}")
     if not response.success:
         raise typer.Exit(1)
 
 
 def _print_estimate(response: "RunPlaybookOptimizationResponse") -> None:
-    from rich.console import Console
-
+    from reflexio.cli.console import Terminal
     from reflexio.models.optimisation import OptimizationEstimate
 
-    console, estimate = Console(), response.estimate or OptimizationEstimate()
+    console, estimate = Terminal(), response.estimate or OptimizationEstimate()
     console.print(response.msg or "")
     console.print(f"windows to search with {estimate.train_windows}, held out {estimate.validation_windows}")
     console.print(
@@ -115,11 +117,12 @@ def _print_estimate(response: "RunPlaybookOptimizationResponse") -> None:
 
 
 def _follow(client: "ReflexioClient", job_id: int) -> None:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    from reflexio.cli.console import Terminal
+
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[counts]}")
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=Terminal(stderr=True)) as progress:
         bar = progress.add_task(f"job {job_id}", total=None, counts="")
         while not (job := client.get_playbook_optimization(job_id, details=False).job).has_ended:
             progress.update(bar, total=job.max_metric_calls or None, completed=job.metric_calls, counts=_counts(job))
@@ -136,10 +139,11 @@ def _counts(job: "PlaybookOptimizationJob") -> str:
 
 
 def _print_result(result: "GetPlaybookOptimizationResponse") -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console, job = Console(), result.job
+    from reflexio.cli.console import Terminal
+
+    console, job = Terminal(), result.job
     console.print(f"[bold]Job {job.job_id}[/bold], {job.target_kind} {job.target_id}: {_counts(job)}, seed {job.seed}")
     console.print(Text(job.decision_reason))
     if result.candidates:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reflexio.cli.terminal import echo
+
 if TYPE_CHECKING:
     from reflexio.client.sync import ReflexioClient
     from reflexio.models.playbook import AgentPlaybook
@@ -83,7 +85,7 @@ def show(number: Number, url: Url = "") -> None:
     """Show one agent playbook with its evidence, disagreement, difference and history."""
     with _connect(url) as client:
         (item,) = client.get_review_queue(agent_playbook_id=number).items
-        typer.echo(describe(item))
+        echo(describe(item))
 
 
 @app.command()
@@ -127,7 +129,7 @@ def edit(
             reviewer=_reviewer_name(reviewer),
             reason=reason,
         )
-        typer.echo(response.msg)
+        echo(response.msg)
 
 
 @app.command()
@@ -163,18 +165,18 @@ def _list(items: "list[ReviewItem]") -> None:
         marks = [item.taught_by] + [f"{against} disagree{'s' * (against == 1)}"] * bool(against)
         marks += ["always"] * (playbook.scope.value == "always")
         marks += [f"replaces {', '.join(map(str, playbook.replaces))}"] * bool(playbook.replaces)
-        typer.echo(f"{playbook.agent_playbook_id}\t{playbook.playbook_name}\t{'; '.join(marks)}\t{_line(playbook)}")
+        echo(f"{playbook.agent_playbook_id}\t{playbook.playbook_name}\t{'; '.join(marks)}\t{_line(playbook)}")
     if not items:
-        typer.echo("Nothing waits for a decision.")
+        echo("Nothing waits for a decision.")
 
 
 def _walk(client: "ReflexioClient", items: "list[ReviewItem]", reviewer: str) -> None:
     """Asks about one playbook after the other. Each decision is stored at once."""
     for place, item in enumerate(items, start=1):
-        typer.echo(f"\n── {place} of {len(items)} ──\n{describe(item)}\n")
+        echo(f"\n── {place} of {len(items)} ──\n{describe(item)}\n")
         if not _ask_decision(client, item.agent_playbook, reviewer):
             return
-    typer.echo("Nothing waits for a decision." if not items else "That was the last one.")
+    echo("Nothing waits for a decision." if not items else "That was the last one.")
 
 
 def _ask_decision(client: "ReflexioClient", playbook: "AgentPlaybook", reviewer: str) -> bool:
@@ -190,9 +192,9 @@ def _ask_decision(client: "ReflexioClient", playbook: "AgentPlaybook", reviewer:
         case "e":
             text = _ask_wording(playbook)
             response = client.update_agent_playbook(number, content=text, playbook_status="approved", reviewer=reviewer)
-            typer.echo(response.msg)
+            echo(response.msg)
         case _:
-            typer.echo("Skipped.")
+            echo("Skipped.")
     return True
 
 
@@ -201,11 +203,11 @@ def _ask_wording(playbook: "AgentPlaybook") -> str:
 
 
 def _print_response(response: "ReviewResponse") -> None:
-    typer.echo(response.msg)
+    echo(response.msg)
     if response.retired_ids:
-        typer.echo(f"Retired: {', '.join(map(str, response.retired_ids))}")
+        echo(f"Retired: {', '.join(map(str, response.retired_ids))}")
     if response.restored_ids:
-        typer.echo(f"Restored: {', '.join(map(str, response.restored_ids))}")
+        echo(f"Restored: {', '.join(map(str, response.restored_ids))}")
 
 
 def _line(playbook: "AgentPlaybook") -> str:

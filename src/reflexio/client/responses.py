@@ -68,8 +68,10 @@ def failure(reply: HttpReply, url: str) -> errors.ReflexioError:
         case status if status < 400:
             location = reply.headers.get("location", "")
             return errors.ServerFailed(f"It points elsewhere, to {location!r}; call that address.", status=status)
-        case 401 | 403:
+        case 401:
             return errors.NotAuthorised.with_message(reply.detail)
+        case 403:
+            return errors.NotPermitted.with_message(reply.detail, scope="")
         case 404:
             # Another server's page says less than the path.
             is_ours = reply.headers.get("content-type", "").startswith("application/problem+json")

@@ -1,5 +1,6 @@
 """One process does the work of a folder. The lock is the operating system's, so a killed process releases it."""
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -20,10 +21,11 @@ class ProcessLock:
 
     def __enter__(self) -> None:
         try:
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = sqlite3.connect(
                 self._path, timeout=self._timeout, isolation_level=None, check_same_thread=False
             )
-        except sqlite3.OperationalError as error:
+        except (OSError, sqlite3.OperationalError) as error:
             raise StorageReadOnly(str(error), path=str(self._path)) from error
         try:
             connection.execute("BEGIN EXCLUSIVE")

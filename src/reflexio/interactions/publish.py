@@ -4,9 +4,10 @@ A crash between the two would lose learning silently.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reflexio.errors import Conflict
+from reflexio.interactions.redaction import redact_turns, stored_kinds
 from reflexio.models.identity import new_id, new_session
 from reflexio.models.interaction import (
     FinalizeSessionResponse,
@@ -15,6 +16,7 @@ from reflexio.models.interaction import (
     PublishResponse,
     Request,
 )
+from reflexio.models.redaction import RedactionKind
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, Receipt, Store, Tx
 
@@ -80,38 +82,88 @@ async def publish(
     idempotency_key: str = "",
     default_version: str = DEFAULT_VERSION,
 ) -> PublishResponse:
-    """Stores the turns. With an idempotency key, a repeated call gets the first response and stores nothing."""
+    """Stores the turns. With an idempotency key, a repeated call gets the first response and stores nothing.
+
+    The transaction that stores them reads what is to be redacted, so that no publish overtakes a change of that. The
+    redaction itself is made outside: it may take long, and everybody waits for the writer.
+    """
     now = clock.now()
     prepared = prepare(publish_request, now, default_version)
-    response = _response(prepared, database)
-    fingerprint = _fingerprint(publish_request) if idempotency_key else ""
-
-    def store_once(tx: Tx) -> PublishResponse:
-        if idempotency_key and not tx.receipts.add(
-            idempotency_key, Receipt(fingerprint, response.model_dump_json(), publish_request.user_id), now
-        ):
-            return _first_response(tx, idempotency_key, fingerprint)
-        _store(tx, prepared, now)
-        return response
-
-    return await store.write(store_once)
+    kinds = frozenset[RedactionKind]()
+    while True:
+        attempt = await _attempt(database, publish_request, prepared, kinds, idempotency_key)
+        outcome = await store.write(attempt.store)
+        if isinstance(outcome, PublishResponse):
+            return outcome
+        kinds = outcome
 
 
-def _first_response(tx: Tx, key: str, fingerprint: str) -> PublishResponse:
-    first = tx.receipts.get(key)
-    if first is None or first.fingerprint != fingerprint:
-        raise Conflict(f"The idempotency key {key!r} was used for another request.")
-    return PublishResponse.model_validate_json(first.answer)
+async def _attempt(
+    database: Database,
+    publish_request: PublishRequest,
+    prepared: PreparedPublish,
+    kinds: frozenset[RedactionKind],
+    key: str,
+) -> "_Attempt":
+    turns, redacted = await redact_turns(prepared.turns, kinds)
+    count = sum(redacted.values()) if redacted else 0
+    stored = replace(prepared, turns=turns, request=prepared.request.model_copy(update={"redacted_count": count}))
+    response = _response(stored, database).model_copy(update={"redacted": redacted})
+    fingerprint = _fingerprint(publish_request, turns, kinds) if key else ""
+    return _Attempt(stored, kinds, key, fingerprint, response)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A publish whose turns were redacted of certain kinds."""
+
+    publish: PreparedPublish
+    kinds: frozenset[RedactionKind]
+    key: str
+    fingerprint: str
+    response: PublishResponse
+
+    def store(self, tx: Tx) -> PublishResponse | frozenset[RedactionKind]:
+        """Stores it, or returns the kinds that must be redacted instead."""
+        wanted = stored_kinds(tx)
+        if wanted != self.kinds:
+            first = tx.receipts.get(self.key) if self.key else None
+            return self._repeat(first) if first else wanted
+        now = self.publish.request.created_at
+        receipt = Receipt(self.fingerprint, self.response.model_dump_json(), self.publish.request.user_id)
+        if self.key and not tx.receipts.add(self.key, receipt, now):
+            first = tx.receipts.get(self.key)
+            assert first is not None, "a receipt that cannot be added exists"
+            return self._repeat(first)
+        _store(tx, self.publish, now)
+        return self.response
+
+    def _repeat(self, first: Receipt) -> PublishResponse | frozenset[RedactionKind]:
+        """The first response to this key. The kinds may have been others then: they say what is compared."""
+        kinds = _kinds_of(first.fingerprint)
+        if kinds != self.kinds:
+            return kinds
+        if first.fingerprint != self.fingerprint:
+            raise Conflict(f"The idempotency key {self.key!r} was used for another request.")
+        return PublishResponse.model_validate_json(first.answer)
 
 
 # A client stamps its turns when it sends them: the same call repeated a second later is the same call.
 TIME_STAMPS = {"interaction_data_list": {"__all__": {"created_at"}}}
 
 
-def _fingerprint(publish_request: PublishRequest) -> str:
-    return hashlib.sha256(
-        publish_request.model_dump_json(exclude_defaults=True, exclude=TIME_STAMPS).encode()
-    ).hexdigest()
+def _fingerprint(publish_request: PublishRequest, turns: list[InteractionData], kinds: frozenset[RedactionKind]) -> str:
+    """A digest of what the caller sent. What was redacted is not in it either: a short number could be guessed."""
+    if kinds:
+        publish_request = publish_request.model_copy(update={"interaction_data_list": turns})
+    document = publish_request.model_dump_json(exclude_defaults=True, exclude=TIME_STAMPS)
+    digest = hashlib.sha256(document.encode()).hexdigest()
+    return f"{'+'.join(sorted(kinds))}:{digest}" if kinds else digest
+
+
+def _kinds_of(fingerprint: str) -> frozenset[RedactionKind]:
+    names, colon, _ = fingerprint.partition(":")
+    return frozenset(map(RedactionKind, names.split("+"))) if colon else frozenset()
 
 
 async def finalize_session(store: Store, user_id: str, session_id: str) -> FinalizeSessionResponse:

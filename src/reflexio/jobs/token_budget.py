@@ -8,7 +8,7 @@ from reflexio.models.extraction import Spend
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, Tx
 
-USED_UP = "The daily token budget is used up; raise it, or run this again tomorrow."
+USED_UP = "The daily token budget is used up; raise it, up to the operator's cap, or run this again tomorrow."
 
 
 def record(tx: Tx, spend: Spend, operation: str, now: int) -> None:
@@ -35,9 +35,9 @@ def allowed(tx: Tx, config: Config, now: int) -> bool:
 
 
 def left(tx: Tx, config: Config, now: int) -> float:
-    """Tokens left of today's budget; infinite without a budget."""
-    budget = config.daily_token_budget
-    return inf if budget is None else budget - tokens(today(tx, now))
+    """Tokens left of today's budget, or of the operator's cap if that is smaller; infinite without both."""
+    budgets = [budget for budget in (config.daily_token_budget, tx.spending.max_daily_tokens) if budget is not None]
+    return min(budgets) - tokens(today(tx, now)) if budgets else inf
 
 
 def tokens(spend: Spend) -> int:

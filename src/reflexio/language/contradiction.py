@@ -86,6 +86,8 @@ def replacement(newer: str, older: str, similarity: float) -> str:
     for name, pattern in _single_valued():
         if _is_other_value(pattern.search(newer), pattern.search(older)):
             return f"another {name} was named"
+    if _takes_back(newer, older):
+        return "it no longer holds"
     if _exclude_each_other(newer, older):
         return "the two exclude each other"
     if similarity < RELATED:
@@ -97,6 +99,21 @@ def replacement(newer: str, older: str, similarity: float) -> str:
         if now and before and not now & before and _says_the_same_but_figures(newer, older):
             return "the figure changed"
     return _other_choice(CUES["choice"].search(newer), CUES["choice"].search(older))
+
+
+def _takes_back(newer: str, older: str) -> bool:
+    """Whether the newer statement says that the older one has ended: "switched from Acme"."""
+    for ended, held in _taken_back():
+        if (match := ended.search(newer)) and held.search(older) and not ended.search(older):
+            gone = content_words(match["gone"])
+            if gone and gone <= content_words(older):
+                return True
+    return False
+
+
+@cache
+def _taken_back() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    return [(CUES.compile(ended), CUES.compile(held)) for ended, held in CUES.data["taken_back"]]
 
 
 def _without_times(text: str) -> str:

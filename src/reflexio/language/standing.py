@@ -1,10 +1,13 @@
 """Whether a statement holds whatever is asked, or bears on some requests only, by the words in it.
 
-What the words leave open is decided by meaning, next to the prototypes: see `retrieval.scope`. The words are English.
+What the words leave open is decided by meaning, next to the prototypes: see `retrieval.scope`. The words are those of
+the language of the statement, where it is one that is read by rules, and English otherwise.
 """
 
 from pathlib import Path
 
+from reflexio.language.cues import LANGUAGES, LanguageCues, cues_of, folded
+from reflexio.language.identify import language_of
 from reflexio.language.words import CueFile
 
 CUES = CueFile(Path(__file__).with_name("standing.toml"))
@@ -18,6 +21,8 @@ def fact_holds_always(text: str) -> bool | None:
     (True, False)
     """
     text = _shortened(text)
+    if (language := language_of(text)) in LANGUAGES:
+        return _fact_in_language(folded(text), cues_of(language))
     if CUES["how_to_answer"].search(text) or CUES["limits"].search(text):
         return True
     if CUES["preference"].match(text) or CUES["passing"].search(text) or CUES["about_others"].match(text):
@@ -36,9 +41,33 @@ def instruction_holds_always(trigger: str, content: str) -> bool | None:
     trigger, content = _shortened(trigger), _shortened(content)
     if trigger:
         return bool(CUES["any_request"].match(trigger))
+    if (language := language_of(content)) in LANGUAGES:
+        return _instruction_in_language(folded(content), cues_of(language))
     if CUES["conditional"].search(content):
         return False
     return True if CUES["how_to_answer"].search(content) or CUES["every_time"].search(content) else None
+
+
+def _fact_in_language(plain: str, cues: LanguageCues) -> bool | None:
+    """Of a fact as the user says it, or as somebody tells it of them."""
+    if cues["how_to_answer"].search(plain):
+        return True
+    if cues["momentary"].search(plain):
+        return False
+    if said := next((fact for fact in cues.facts if fact.pattern.match(plain)), None):
+        return said.is_standing and not cues["passing"].search(plain)
+    states, likes = cues["states"].search(plain), cues["likes"].search(plain)
+    if likes and (not states or likes.start() < states.start()):
+        return False
+    return True if states else None
+
+
+def _instruction_in_language(plain: str, cues: LanguageCues) -> bool | None:
+    if cues["for_a_case"].search(plain):
+        return False
+    if cues["one_off"].search(plain):
+        return None
+    return True if cues["how_to_answer"].search(plain) or cues["abiding"].search(plain) else None
 
 
 def prototypes() -> tuple[list[str], list[str]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from reflexio.errors import InvalidRequest
+from reflexio.interactions.redaction import redact_learnings, redact_values
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import MOST, Listing, page
@@ -36,6 +37,7 @@ async def add(
 
     A few are found by meaning in the next call; the response counts those that wait for their vector.
     """
+    new, redacted = await redact_learnings(store, new)
     vectors = await embedder.embed([learning.text for learning in new])
     undecided = [learning for learning, scope in zip(new, scopes, strict=True) if scope is None]
     # Without vectors there is nothing to compare with the prototypes, and nobody waits a second time.
@@ -48,7 +50,7 @@ async def add(
     message = f"Added {len(ids)} {LABELS[new[0].kind]}(s)"
     if waiting:
         message += f"; {waiting} found by their words now, and by meaning once embedded in the background"
-    return AddResponse(added_count=len(ids), message=message, ids=public, unembedded_count=waiting)
+    return AddResponse(added_count=len(ids), message=message, ids=public, unembedded_count=waiting, redacted=redacted)
 
 
 async def list_learnings(
@@ -65,7 +67,7 @@ async def update(
     store: Store, clock: Clock, embedder: ImmediateEmbedder, where: LearningFilter, changes: dict[str, Any]
 ) -> UpdateResponse:
     """Changes the named fields; None leaves a field as it is."""
-    values = {name: value for name, value in changes.items() if value is not None}
+    values = await redact_values(store, {name: value for name, value in changes.items() if value is not None})
     return await _edit(store, clock.now(), embedder, where, lambda before: dataclasses.replace(before, **values))
 
 
@@ -73,14 +75,15 @@ async def update_profile(
     store: Store, clock: Clock, embedder: ImmediateEmbedder, request: UpdateUserProfileRequest
 ) -> UpdateResponse:
     now = clock.now()
+    values = await redact_values(store, {"content": request.content, "custom_features": request.custom_features})
 
     def change(before: Learning) -> Learning:
         details = before.details
-        if request.custom_features is not None:
-            details = {**details, "custom_features": request.custom_features}
+        if values["custom_features"] is not None:
+            details = {**details, "custom_features": values["custom_features"]}
         return dataclasses.replace(
             before,
-            content=request.content or before.content,
+            content=values["content"] or before.content,
             scope=request.scope or before.scope,
             details=details,
             # Profiles are listed by the time at which they were last confirmed.

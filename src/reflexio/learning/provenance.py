@@ -8,6 +8,7 @@ from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.playbook import UserPlaybook
 from reflexio.models.review import (
+    NAMED_REVIEWER,
     GetLearningProvenanceRequest,
     LearningProvenanceResponse,
     LineageEntry,
@@ -107,4 +108,5 @@ def _replaced(row: Learning) -> Replaced:
 
 
 def lineage_entry(event: LineageEvent) -> LineageEntry:
-    return LineageEntry(**{name: value for name, value in asdict(event).items() if name in LineageEntry.model_fields})
+    fields = {name: value for name, value in asdict(event).items() if name in LineageEntry.model_fields}
+    return LineageEntry(**fields, named_reviewer=event.details.get(NAMED_REVIEWER, ""))

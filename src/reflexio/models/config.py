@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,6 +23,8 @@ from pydantic import (
 )
 
 from reflexio.models import legacy
+from reflexio.models.addresses import check_url
+from reflexio.models.redaction import Redaction
 from reflexio.models.wire import Name, NonEmpty, Source
 
 MASK = "**********"
@@ -33,6 +36,8 @@ Number = Annotated[float, Field(strict=True)]
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
 Positive = Annotated[Whole, Field(gt=0, le=1_000_000_000)]
 Prompt = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100_000)]
+OutgoingUrl = Annotated[str, AfterValidator(check_url)]
+"""An address that the server will call. Where a name leads is checked when it is called."""
 Sources = Annotated[list[Source] | None, Field(max_length=1000)]
 
 
@@ -160,7 +165,7 @@ class PlaybookOptimizerConfig(Setting):
     use_merge: Flag = True
     max_merge_invocations: Annotated[Whole, Field(ge=0, le=1_000_000)] = 5
     reflection_model: str | None = None
-    webhook_url: str | None = None
+    webhook_url: OutgoingUrl | None = None
     webhook_auth_header: Secret | None = None
     webhook_timeout_seconds: Positive = 60
     webhook_max_retries: Annotated[Whole, Field(ge=0, le=1000)] = 3
@@ -197,7 +202,7 @@ class ProviderKey(Setting):
     retired = legacy.PROVIDER_RETIRED
 
     api_key: Secret | None = None
-    api_base: str | None = None
+    api_base: OutgoingUrl | None = None
 
 
 class CustomEndpointConfig(Setting):
@@ -205,7 +210,7 @@ class CustomEndpointConfig(Setting):
 
     model: NonEmpty
     api_key: Secret
-    api_base: NonEmpty
+    api_base: Annotated[NonEmpty, AfterValidator(check_url)]
 
 
 class APIKeyConfig(Setting):
@@ -274,6 +279,7 @@ class Config(Setting):
     playbook_optimizer_config: PlaybookOptimizerConfig = PlaybookOptimizerConfig()
     daily_token_budget: Annotated[Whole, Field(ge=0, le=10**15)] | None = None
     context_always_share: Share = 0.33
+    redaction: Redaction = []
 
     @classmethod
     def stored(cls, document: str | None) -> "Config":
@@ -357,6 +363,7 @@ class StorageStatsResponse(BaseModel):
     request_count: int = 0
     unembedded_count: int = 0
     unread_count: int = 0
+    redacted_count: int = 0
     oldest_profile_modified: str | None = None
     newest_profile_modified: str | None = None
     msg: str | None = None

@@ -1,9 +1,6 @@
 """Interactions on the wire: turns of conversations, and the requests that published them."""
 
-import ipaddress
 import json
-import re
-import socket
 from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import sha256
@@ -21,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from reflexio.models.addresses import check_url
 from reflexio.models.paging import PageRequest
 from reflexio.models.wire import (
     Epoch,
@@ -41,8 +39,6 @@ from reflexio.models.wire import (
 )
 
 MOST_INTERACTIONS = 1000
-NUMERIC = re.compile(r"[0-9a-fx.]*[0-9a-f]")
-METADATA_HOSTS = {"169.254.169.254", "metadata.google.internal", "fd00:ec2::254", "100.100.100.200"}
 
 
 class UserActionType(StrEnum):
@@ -104,27 +100,13 @@ class RetrievedLearning(_LearningReference):
     exposure_receipt_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
-def _host(name: str) -> str:
-    """The canonical form of an address, which may be written as one number or as IPv4 inside IPv6."""
-    try:
-        if NUMERIC.fullmatch(name):
-            return socket.inet_ntoa(socket.inet_aton(name))
-        address = ipaddress.ip_address(name)
-    except (ValueError, OSError):
-        return name.rstrip(".")
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(mapped or address)
-
-
 def _image_url(url: str) -> str:
     if not url:
         return url
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https", "data"}:
         raise ValueError("must be an http, https or data URL")
-    if _host(parts.hostname or "") in METADATA_HOSTS:
-        raise ValueError("must not point at a cloud metadata service")
-    return url
+    return url if parts.scheme == "data" else check_url(url)
 
 
 Body = Annotated[str, StringConstraints(max_length=1_000_000)]
@@ -214,6 +196,7 @@ class PublishResponse(MessageResponse):
     playbooks_updated: int | None = None
     learning_status: str | None = None
     learning_reason: str | None = None
+    redacted: dict[str, int] | None = None
 
 
 class Interaction(ResponseModel):
@@ -250,6 +233,7 @@ class Request(ResponseModel):
     force_extraction: bool = False
     retrieval_experiment_id: str | None = None
     retrieval_experiment_arm: str | None = None
+    redacted_count: int = 0
 
 
 class GetInteractionsRequest(UserRequest, PageRequest):

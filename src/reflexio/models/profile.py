@@ -215,6 +215,7 @@ class AddResponse(SuccessResponse):
     added_count: int = 0
     ids: list[str] = []
     unembedded_count: int = 0
+    redacted: dict[str, int] | None = None
 
 
 class UpdateUserProfileRequest(UserRequest):

@@ -20,6 +20,8 @@ from reflexio.models.wire import (
     Version,
 )
 
+NAMED_REVIEWER = "named_reviewer"
+"""Where an event keeps the reviewer that the caller named, when the key has another owner."""
 ProvenanceStatus = Literal["exact", "best_effort", "unavailable"]
 LearningId = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)]
 
@@ -40,6 +42,7 @@ class LineageEntry(ResponseModel):
     reason: str = ""
     from_status: str = ""
     to_status: str = ""
+    named_reviewer: str = ""
 
 
 class Replaced(ResponseModel):

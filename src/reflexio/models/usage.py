@@ -91,4 +91,5 @@ class UsageResponse(SuccessResponse):
     usage: list[UsageEntry] = []
     tokens_today: int = 0
     daily_token_budget: int | None = None
+    max_daily_tokens: int | None = None
     budget_used_up: bool = False

@@ -22,6 +22,7 @@ _HIDDEN = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "]+"
 )
+_LINE_END = re.compile(r"[\r\n]+")
 _LINE_ENDS, _BLANKS = frozenset("\x85\u2028\u2029"), frozenset("\x0b\x0c\x1c\x1d\x1e\x1f")
 _JOINERS = "\u200c\u200d"
 _JOINING = re.compile(
@@ -46,6 +47,19 @@ def without_hidden(text: str) -> str:
     'Be brief. '
     """
     return _HIDDEN.sub(_visible_part, text)
+
+
+def escape_hidden(text: str) -> str:
+    """The text in one line: line ends and hidden characters are shown as escapes, for logs.
+
+    >>> escape_hidden("ann\\nERROR \\x1b[31m")
+    'ann\\\\nERROR \\\\x1b[31m'
+    """
+    return _LINE_END.sub(_escape, _HIDDEN.sub(_escape, text))
+
+
+def _escape(characters: re.Match[str]) -> str:
+    return characters.group().encode("unicode_escape").decode()
 
 
 def without_hidden_in(value: Any) -> Any:

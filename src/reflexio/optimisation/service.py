@@ -5,7 +5,7 @@ A job is a row, and its work is one durable workflow. A job that cannot run is s
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from zlib import crc32
@@ -49,6 +49,7 @@ NO_MODEL = (
 )
 CANCELLED = "Cancelled; nothing was changed."
 """Stored as the reason of cancelled jobs, and compared with it: do not change."""
+ASSISTANT_FIELDS = ("webhook_url", "webhook_auth_header", "assistant_script_path", "assistant_script_args")
 SWITCHES = {
     Kind.AGENT_PLAYBOOK: ("optimize_agent_playbooks", "auto_update_pending_agent_playbooks"),
     Kind.USER_PLAYBOOK: ("optimize_user_playbooks", "auto_update_user_playbooks"),
@@ -62,13 +63,13 @@ class OptimisationBackends:
     `assistant` raises InvalidRequest when none is configured; `critic` returns None without a model.
     """
 
-    assistant: Callable[[PlaybookOptimizerConfig], Assistant]
+    assistant: Callable[[PlaybookOptimizerConfig], Awaitable[Assistant]]
     critic: Callable[[Config], Critic | None]
 
     async def obstacle(self, config: Config) -> str:
         """Why the assistant or the critic cannot be called; empty when both can."""
         try:
-            assistant = self.assistant(config.playbook_optimizer_config)
+            assistant = await self.assistant(config.playbook_optimizer_config)
             await assistant.aclose()
             return "" if self.critic(config) else NO_MODEL
         except (InvalidRequest, ProviderRefused) as error:
@@ -133,6 +134,15 @@ class OptimisationService:
     clock: Clock
     backends: OptimisationBackends
     _watching: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
+
+    async def check_assistant(self, before: Config, after: Config) -> None:
+        """Raises InvalidRequest when `after` names another assistant than `before`, one that cannot be called."""
+        settings = after.playbook_optimizer_config
+        is_changed = any(
+            getattr(settings, name) != getattr(before.playbook_optimizer_config, name) for name in ASSISTANT_FIELDS
+        )
+        if is_changed and (settings.webhook_url or settings.assistant_script_path):
+            await (await self.backends.assistant(settings)).aclose()
 
     async def run(self, store: Store, request: RunPlaybookOptimizationRequest) -> RunPlaybookOptimizationResponse:
         """Starts a job on request, or estimates its cost. Raises NotFound when there is no such playbook."""

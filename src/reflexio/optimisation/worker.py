@@ -89,7 +89,7 @@ class _WorkflowRun:
     async def perform(self) -> None:
         prepared, config = await self._load(await self.steps("prepare", self._prepare))
         try:
-            assistant = self.backends.assistant(config.playbook_optimizer_config)
+            assistant = await self.backends.assistant(config.playbook_optimizer_config)
         except InvalidRequest as error:
             raise OptimisationSkipped(str(error)) from error
         try:

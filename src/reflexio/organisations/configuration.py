@@ -1,7 +1,7 @@
 """The learning settings of an organisation: read, change, validate. Settings that a change does not name stay."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,19 +35,33 @@ async def get(store: Store) -> dict[str, Any]:
 
 Check = Callable[[Config, Config], None]
 """Raises InvalidRequest when one configuration must not become the other."""
+CheckAssistant = Callable[[Config, Config], Awaitable[None]]
+"""The same, for what takes a look at the database: whether the assistant may be called."""
 
 
 def accept(before: Config, after: Config) -> None:
     """The check that refuses nothing."""
 
 
-async def change(store: Store, clock: Clock, raw: dict[str, Any], check: Check = accept) -> SetConfigResponse:
-    """Stores a change. `check` may refuse what this module cannot know, such as a model without a key."""
+async def change(
+    store: Store,
+    clock: Clock,
+    raw: dict[str, Any],
+    check: Check = accept,
+    check_assistant: CheckAssistant | None = None,
+) -> SetConfigResponse:
+    """Stores a change. The checks may refuse what this module cannot know, such as a model without a key."""
     now = clock.now()
+    if check_assistant:
+        before = await store.read(stored_config)
+        await check_assistant(before, apply_changes(before, raw)[0])
 
     def apply(tx: Tx) -> SetConfigResponse:
         before = stored_config(tx)
         after, notes = apply_changes(before, raw)
+        cap, budget = tx.spending.max_daily_tokens, after.daily_token_budget
+        if cap is not None and budget is not None and budget > cap:
+            notes.append(f"daily_token_budget is above {cap}, the cap of this server's operator, which holds")
         if after == before and tx.configs.get():
             return SetConfigResponse(msg="; ".join(["Configuration unchanged", *notes]))
         check(before, after)

@@ -26,6 +26,7 @@ async def usage(store: Store, clock: Clock, days: int) -> UsageResponse:
             usage=[UsageEntry.of(entry) for entry in spent],
             tokens_today=token_budget.tokens(token_budget.today(tx, now)),
             daily_token_budget=config.daily_token_budget,
+            max_daily_tokens=tx.spending.max_daily_tokens,
             budget_used_up=not token_budget.allowed(tx, config, now),
         )
 
@@ -47,6 +48,7 @@ async def storage_stats(store: Store, clock: Clock, user_id: str) -> StorageStat
             interaction_count=tx.interactions.count(user_id),
             unembedded_count=counts.unembedded + tx.interactions.count_unembedded(user_id),
             unread_count=tx.interactions.count_unread(user_id),
+            redacted_count=tx.requests.sum_redacted(user_id),
             request_count=tx.requests.count(user_id),
             oldest_profile_modified=_iso_date(counts.oldest_profile),
             newest_profile_modified=_iso_date(counts.newest_profile),

@@ -7,12 +7,10 @@ import asyncio
 import json
 import os
 import signal
-import socket
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Network, ip_address
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -20,17 +18,15 @@ import httpx
 
 from reflexio.errors import AssistantFailed, InvalidRequest
 from reflexio.models.config import PlaybookOptimizerConfig
-from reflexio.models.interaction import METADATA_HOSTS
 from reflexio.models.optimisation import ChatMessage, Guidance
 from reflexio.ports.assistant import Assistant
+from reflexio.providers.outgoing import OPERATORS, AddressRefused, OutgoingAddresses
 
 MAX_REPLY_BYTES = 1024 * 1024
 MAX_BACKOFF_SECONDS = 300.0
 
 WEBHOOK_CONNECT_SECONDS = 10.0
-MAX_ADDRESSES = 3
 TRANSIENT_STATUSES = {408, 425, 429}
-NAT64 = IPv6Network("64:ff9b::/96")
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 """Nothing of the server's own environment: it holds API keys."""
@@ -38,6 +34,12 @@ SCRIPT_OUTPUT_SECONDS = 1.0
 """How long the output of an ended script may take to arrive."""
 READ_BYTES = 65_536
 STDERR_BYTES = 500
+
+
+ANYWHERE = Path("/")
+"""The folder of a server that may run any script."""
+FindFolder = Callable[[], Awaitable[Path]]
+"""Finds the folder that scripts must be in at the moment. Raises InvalidRequest when none may run."""
 
 
 class TransientFailure(AssistantFailed):
@@ -69,10 +71,12 @@ class RetryPolicy:
             tries += 1
 
 
-def resolve(config: PlaybookOptimizerConfig, *, scripts: Path | None) -> Assistant:
+async def resolve(
+    config: PlaybookOptimizerConfig, find_folder: FindFolder, *, addresses: OutgoingAddresses = OPERATORS
+) -> Assistant:
     """The configured assistant. Raises InvalidRequest, with the reason, when there is none that can be called.
 
-    Scripts must be in the folder `scripts`; `None` forbids them.
+    A script must be in the folder that `find_folder` returns now, and again whenever it is about to run.
     """
     retry = RetryPolicy(
         float(config.webhook_timeout_seconds), config.webhook_max_retries, config.webhook_backoff_base_seconds
@@ -84,10 +88,15 @@ def resolve(config: PlaybookOptimizerConfig, *, scripts: Path | None) -> Assista
         auth_header = config.webhook_auth_header.get_secret_value() if config.webhook_auth_header else ""
         if not auth_header.isprintable() or not auth_header.isascii():
             raise InvalidRequest("webhook_auth_header contains characters that a header cannot have.")
-        return WebhookAssistant(url, auth_header=auth_header, retry=retry)
+        return WebhookAssistant(url, addresses=addresses, auth_header=auth_header, retry=retry)
     if config.assistant_script_path:
-        path = _check_script(config.assistant_script_path, scripts)
-        return ScriptAssistant(path, config.assistant_script_args, retry=retry)
+        script = config.assistant_script_path
+
+        async def find() -> Path:
+            return find_script(script, await find_folder())
+
+        await find()
+        return ScriptAssistant(find, config.assistant_script_args, retry=retry)
     raise InvalidRequest("There is no assistant to try playbooks with: set webhook_url or assistant_script_path.")
 
 
@@ -101,17 +110,23 @@ def _check_url(text: str) -> str:
     return str(url)
 
 
-def _check_script(text: str, scripts: Path | None) -> Path:
-    path = Path(text).expanduser()
-    if scripts is None:
-        raise InvalidRequest("This server runs no scripts: other machines can reach it. Set REFLEXIO_SCRIPTS.")
-    if not path.resolve().is_relative_to(scripts.resolve()):
-        raise InvalidRequest(f"The assistant script {text!r} is not in {str(scripts)!r} (REFLEXIO_SCRIPTS).")
-    if not path.is_file():
-        raise InvalidRequest(f"The assistant script {str(path)!r} is missing or is no file.")
-    if not os.access(path, os.X_OK):
-        raise InvalidRequest(f"The assistant script {str(path)!r} is not executable.")
-    return path
+def find_script(text: str, folder: Path) -> Path:
+    """The file of a script, which must be in `folder` after symbolic links and `..` are followed."""
+    try:
+        path = Path(text).expanduser()
+        target = path.resolve()
+        if not target.is_relative_to(folder.resolve()):
+            raise InvalidRequest(f"The assistant script {text!r} is not in the folder that REFLEXIO_SCRIPTS names.")
+        is_file = target.is_file()
+    except (OSError, RuntimeError, ValueError):  # a name too long, links in a circle, the home of an unknown user
+        is_file = False
+    if not is_file:
+        raise InvalidRequest(f"The assistant script {text!r} is missing or is no file.")
+    if not os.access(target, os.X_OK):
+        raise InvalidRequest(f"The assistant script {text!r} is not executable.")
+    # In a folder of the operator the file that was checked is the one that runs. Where any program may run, the name
+    # stays: an interpreter finds its packages by it.
+    return path.absolute() if folder == ANYWHERE else target
 
 
 def payload(messages: Sequence[ChatMessage], guidance: Guidance) -> bytes:
@@ -123,14 +138,15 @@ def payload(messages: Sequence[ChatMessage], guidance: Guidance) -> bytes:
 
 def _content(reply: bytes) -> str:
     """The text of a reply. Keys other than `content` are ignored."""
-    excerpt = repr(reply[:200].decode("utf-8", "replace")) if reply else "nothing came back"
+    # Not a byte of the reply: the address may lead to an internal server, and a reason reaches the caller.
+    size = f"{len(reply):,} bytes came back" if reply else "nothing came back"
     try:
         body = json.loads(reply)
     except (ValueError, RecursionError) as error:
-        raise AssistantFailed(f'The assistant did not answer with JSON {{"content": "…"}}: {excerpt}') from error
+        raise AssistantFailed(f'The assistant did not answer with JSON {{"content": "…"}}: {size}.') from error
     content = body.get("content") if isinstance(body, dict) else None
     if not isinstance(content, str):
-        raise AssistantFailed(f'The assistant\'s JSON has no text under "content": {excerpt}')
+        raise AssistantFailed(f'The assistant\'s JSON has no text under "content": {size}.')
     # Databases and models reject NUL and lone surrogates.
     return content.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
@@ -147,11 +163,14 @@ async def _read_bounded(parts: AsyncIterator[bytes]) -> bytes:
 class WebhookAssistant:
     """Posts to `url`. `auth_header` is sent unchanged. Redirects are not followed: they could lead anywhere."""
 
-    def __init__(self, url: str, *, auth_header: str = "", retry: RetryPolicy | None = None) -> None:
+    def __init__(
+        self, url: str, *, addresses: OutgoingAddresses, auth_header: str = "", retry: RetryPolicy | None = None
+    ) -> None:
         self._url = httpx.URL(url)
+        self._addresses = addresses
         self._retry = retry or RetryPolicy()
         authorization = {"Authorization": auth_header} if auth_header else {}
-        self._headers = {"Content-Type": "application/json", "Host": self._url.netloc.decode(), **authorization}
+        self._headers = {"Content-Type": "application/json", **authorization}
         self._client: httpx.AsyncClient | None = None
 
     async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
@@ -163,20 +182,18 @@ class WebhookAssistant:
             await self._client.aclose()
 
     async def _post(self, body: bytes) -> bytes:
-        port = self._url.port or (443 if self._url.scheme == "https" else 80)
-        for address in (await host_addresses(self._url.host, port))[:MAX_ADDRESSES]:
-            try:
-                return await self._send(address, body)
-            except httpx.ConnectError as error:
-                last_error = error
-            except httpx.HTTPError as error:
-                raise TransientFailure(f"The webhook failed: {type(error).__name__} {error}") from error
-        raise TransientFailure(f"The webhook cannot be reached: {last_error}") from last_error
+        # No words of an error of the connection: they may repeat what an internal server answered.
+        try:
+            return await self._send(body)
+        except AddressRefused as error:
+            raise AssistantFailed(f"The webhook is not called. {error}") from error
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise TransientFailure("The webhook cannot be reached.") from error
+        except httpx.HTTPError as error:
+            raise TransientFailure(f"The webhook failed: {type(error).__name__}.") from error
 
-    async def _send(self, address: str, body: bytes) -> bytes:
-        url, extensions = self._url.copy_with(host=address), {"sni_hostname": self._url.host}
-        client = self._open_client()
-        async with client.stream("POST", url, content=body, headers=self._headers, extensions=extensions) as response:
+    async def _send(self, body: bytes) -> bytes:
+        async with self._open_client().stream("POST", self._url, content=body, headers=self._headers) as response:
             status = response.status_code
             if status in TRANSIENT_STATUSES or status >= 500:
                 raise TransientFailure(f"The webhook answered with HTTP {status}.")
@@ -193,48 +210,24 @@ class WebhookAssistant:
             self._client = httpx.AsyncClient(
                 follow_redirects=False,
                 trust_env=False,
-                verify=self._url.scheme == "https",
+                transport=self._addresses.guard(httpx.AsyncHTTPTransport(verify=self._url.scheme == "https")),
                 timeout=httpx.Timeout(seconds, connect=min(WEBHOOK_CONNECT_SECONDS, seconds)),
             )
         return self._client
 
 
-async def host_addresses(host: str, port: int) -> list[str]:
-    """All addresses of a host. Raises AssistantFailed when one of them must not be called.
-
-    Cloud metadata services hand out credentials at link-local addresses. The connection goes to the address that was
-    checked here, so a name cannot point to one host during the check and to another one afterwards.
-    """
-    forbidden = f"The webhook's host {host!r} is a metadata or link-local address, which is never called."
-    if host.lower().rstrip(".") in METADATA_HOSTS:
-        raise AssistantFailed(forbidden)
-    try:
-        entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise TransientFailure(f"The webhook's host {host!r} cannot be found: {error}") from error
-    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
-    if any(is_forbidden(address) for address in addresses):
-        raise AssistantFailed(forbidden)
-    return addresses
-
-
-def is_forbidden(text: str) -> bool:
-    address = ip_address(text.partition("%")[0])
-    if not isinstance(address, IPv4Address):
-        # IPv6 can wrap an IPv4 address in several ways.
-        nat64 = IPv4Address(int(address) & 0xFFFFFFFF) if address in NAT64 else None
-        address = nat64 or address.ipv4_mapped or address.sixtofour or address
-    return address.is_link_local or address.is_multicast or str(address) in METADATA_HOSTS
-
-
 class ScriptAssistant:
-    """Runs `path` for every answer, JSON on standard input and output, without a shell.
+    """Runs a script for every answer, JSON on standard input and output, without a shell.
 
-    The script runs in its own process group; all processes of the group end with it.
+    `find` is asked before every run, because the script may have lost its permission since. The script runs in its
+    own process group; all processes of the group end with it.
     """
 
-    def __init__(self, path: Path, args: Sequence[str] = (), *, retry: RetryPolicy | None = None) -> None:
-        self._command = [str(path.absolute()), *args]
+    def __init__(
+        self, find: Callable[[], Awaitable[Path]], args: Sequence[str] = (), *, retry: RetryPolicy | None = None
+    ) -> None:
+        self._find = find
+        self._args = args
         self._retry = retry or RetryPolicy()
 
     async def answer(self, messages: Sequence[ChatMessage], guidance: Guidance) -> str:
@@ -275,15 +268,26 @@ class ScriptAssistant:
                 await asyncio.gather(exit_code, output, complaint, process.wait(), return_exceptions=True)
 
     async def _start(self, body: bytes, stdout: int, stderr: int) -> Process:
+        try:
+            path = await self._find()
+        except InvalidRequest as error:
+            raise AssistantFailed(str(error)) from error
         with TemporaryFile() as stdin:
             stdin.write(body)
             stdin.seek(0)
             try:
                 return await asyncio.create_subprocess_exec(
-                    *self._command, stdin=stdin, stdout=stdout, stderr=stderr, env=ENVIRONMENT, start_new_session=True
+                    str(path),
+                    *self._args,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    env=ENVIRONMENT,
+                    start_new_session=True,
                 )
             except (OSError, ValueError) as error:
-                raise AssistantFailed(f"The assistant script cannot be started: {error}") from error
+                reason = (error.strerror if isinstance(error, OSError) else "") or type(error).__name__  # no path
+                raise AssistantFailed(f"The assistant script cannot be started: {reason}.") from error
 
 
 @asynccontextmanager

@@ -29,6 +29,8 @@ OTHER_KIND = 0.7
 MOST_LEAD, MOST_BEHIND = 3.0, 1.5
 """A learning's distance to its best rival counts up to these. Among sentences on one subject all are near the message;
 the one that is meant stands out."""
+CASE = 0.9
+"""Spreads that a turn must be nearer than a learning to count as much: any two messages of users are alike in tone."""
 WORDS, MOST_WORDS = 0.5, 6.0
 """How many spreads a nat of word evidence counts, and the most nats that count."""
 WORDS_ENOUGH, WORDS_ENOUGH_ALONE = 2.0, 0.5
@@ -54,10 +56,14 @@ OPENING, CLOSING = "<learned>", "</learned>"
 
 @dataclass(frozen=True)
 class RankedLearning:
-    """A learning from a search, and the evidence for it among the rows of its own kind."""
+    """A learning from a search, and the evidence for it among the rows of its own kind.
+
+    `case` is the cosine of the nearest turn that it was learned from.
+    """
 
     learning: Learning
     hit: Hit
+    case: float | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,9 @@ def line(learning: Learning) -> str:
 
 
 _INTRODUCED = re.compile(r"(when|whenever|if|before|after|while|for|during|as soon as)\b", re.IGNORECASE)
-_ARTICLE = re.compile(r"^(?:The|A|An|Someone|Somebody|Users?|Customers?)(?= )")
+_ARTICLE = re.compile(
+    "^(?:The|An?|No|Any|Some|(?:Any|Some)(?:one|body|thing)|It|They|You|This|That|There|Users?|Customers?)(?=[ '’])"
+)
 
 
 def _occasion(trigger: str) -> str:
@@ -204,7 +212,7 @@ def _room(selection: Selection) -> int:
 
 def _worth(ranked: Sequence[RankedLearning], calibration: Calibration, *, is_short: bool) -> dict[int, float]:
     """The relevant learnings with their relevance: nearness, the lead before the best rival, and word evidence."""
-    spreads = {entry.learning.id: _spreads(entry.hit, calibration) for entry in ranked}
+    spreads = {entry.learning.id: _spreads(entry, calibration) for entry in ranked}
     worth = {}
     for entry in ranked:
         near, words = spreads[entry.learning.id], entry.hit.words_evidence
@@ -224,8 +232,12 @@ def _worth(ranked: Sequence[RankedLearning], calibration: Calibration, *, is_sho
     return worth
 
 
-def _spreads(hit: Hit, calibration: Calibration) -> float:
-    return 0.0 if hit.vector_score is None else (hit.vector_score - calibration.mean) / calibration.spread
+def _spreads(entry: RankedLearning, calibration: Calibration) -> float:
+    """How near the message is to the learning, or to what somebody said in such a case."""
+    cosines = [] if entry.hit.vector_score is None else [entry.hit.vector_score]
+    if entry.case is not None:
+        cosines.append(entry.case - CASE * calibration.spread)
+    return (max(cosines) - calibration.mean) / calibration.spread if cosines else 0.0
 
 
 def render(selection: Selection) -> str:

@@ -31,6 +31,8 @@ from reflexio.retrieval.search import Ranking, SearchableLearnings, SearchableTu
 
 CONTEXT_POOL = 20
 """Learnings of each kind that compete for the room in a context."""
+MOST_SOURCES = 20
+"""User playbooks of an agent playbook whose turns are compared with the message."""
 ALWAYS_POOL = 100
 """The newest learnings of each kind that always hold and compete for the room of their layer."""
 
@@ -197,18 +199,19 @@ async def get_context(store: Store, embedder: QueryEmbedder, request: ContextReq
     wanted = _relevant_layer(request, allowed) if request.include_relevant and query.strip() else None
     vector = await embedder.embed(query, wanted.search_mode) if wanted else None
 
-    def read(tx: Tx) -> tuple[list[Learning], UnifiedHits, float]:
+    def read(tx: Tx) -> tuple[list[Learning], UnifiedHits, dict[int, float], float]:
         always = _always_layer(tx, request, allowed, now) if request.include_always else []
-        hits = UnifiedHits()
+        hits, cases = UnifiedHits(), dict[int, float]()
         if wanted:
             hits = _find_all_kinds(tx, wanted, _search_query(wanted, vector, embedder.calibration), now)
-        return always, hits, Config.stored(tx.configs.get()).context_always_share
+            cases = _nearest_cases(tx, [*hits.user_playbooks.rows, *hits.agent_playbooks.rows], vector)
+        return always, hits, cases, Config.stored(tx.configs.get()).context_always_share
 
-    always, hits, configured_share = await store.read(read)
+    always, hits, cases, configured_share = await store.read(read)
     share = configured_share if request.always_share is None else request.always_share
     ranked = [
         # A query without a word gives rows and no evidence for them.
-        context.RankedLearning(row, hit)
+        context.RankedLearning(row, hit, cases.get(row.id))
         for found in (hits.profiles, hits.user_playbooks, hits.agent_playbooks)
         for row, hit in zip(found.rows, found.hits, strict=bool(found.hits))
     ]
@@ -224,6 +227,30 @@ async def get_context(store: Store, embedder: QueryEmbedder, request: ContextReq
     items += [_item(learning, "relevant") for learning in composed.relevant]
     is_degraded = wanted is not None and (_mode_used(wanted, vector) == "fts" or not hits.complete)
     return ContextResponse(context=composed.text, items=items, tokens=composed.tokens, degraded=is_degraded)
+
+
+def _nearest_cases(tx: Tx, playbooks: Sequence[Learning], vector: QueryVector | None) -> dict[int, float]:
+    """For each playbook the cosine of the nearest turn that it was learned from."""
+    if vector is None or not playbooks:
+        return {}
+    sources = {playbook.id: _source_playbooks(playbook) for playbook in playbooks}
+    members = tx.learnings.many([number for numbers in sources.values() for number in numbers])
+    turns = {
+        playbook.id: [
+            turn
+            for row in (playbook, *(members[number] for number in sources[playbook.id] if number in members))
+            for turn in row.details.get("source_interaction_ids") or ()
+        ]
+        for playbook in playbooks
+    }
+    cosines = tx.interactions.cosines(sorted({turn for ids in turns.values() for turn in ids}), vector)
+    near = {playbook: [cosines[turn] for turn in ids if turn in cosines] for playbook, ids in turns.items()}
+    return {playbook: max(of_turns) for playbook, of_turns in near.items() if of_turns}
+
+
+def _source_playbooks(playbook: Learning) -> list[int]:
+    windows = playbook.details.get("source_windows", [])
+    return [int(window["user_playbook_id"]) for window in windows[:MOST_SOURCES]]
 
 
 def _relevant_layer(request: ContextRequest, allowed: Sequence[PlaybookStatus]) -> UnifiedSearchRequest:

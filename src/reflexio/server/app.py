@@ -21,7 +21,7 @@ from reflexio.models.wire import build as build_model
 from reflexio.server import problems
 from reflexio.server.authentication import Authenticator
 from reflexio.server.direct import direct_handlers
-from reflexio.server.request_gate import RateLimiter, RequestGate, route_name
+from reflexio.server.request_gate import OPEN_PATHS, RateLimiter, RequestGate, route_name
 from reflexio.server.routes import (
     aggregation,
     evaluation,
@@ -33,6 +33,7 @@ from reflexio.server.routes import (
     organisation,
     search,
 )
+from reflexio.server.scopes import SCHEME, check_routes
 from reflexio.settings import RateLimit, Settings
 
 MODEL_BUILD_DELAY = 0.3
@@ -78,8 +79,8 @@ class ServerApp(FastAPI):
                 # declares a route; our models are built later, here.
                 warnings.simplefilter("ignore", category=UnsupportedFieldAttributeWarning)
                 document = super().openapi()
-            document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-            document["security"] = [{"key": []}, {}]
+            document["components"]["securitySchemes"] = {SCHEME: {"type": "http", "scheme": "bearer"}}
+            document["security"] = [{SCHEME: []}, {}]
         return super().openapi()
 
     def open_gate(self, parts: Reflexio) -> None:
@@ -89,7 +90,7 @@ class ServerApp(FastAPI):
         self.state.stopping = False
         self.entry = RequestGate(
             self.by_fastapi,
-            authenticator=Authenticator(parts.database, settings.api_key),
+            authenticator=Authenticator(parts.database, settings.api_key, require_key=settings.require_key),
             limiter=RateLimiter(settings.rate_limits),
             max_body_bytes=settings.max_body_bytes,
             direct=direct_handlers(ROUTERS),
@@ -139,6 +140,8 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
+    routes = [*app.routes, *(route for router in ROUTERS for route in router.routes)]
+    check_routes(app, routes, lambda path: OPEN_PATHS.fullmatch(path) is not None)
     return app
 
 

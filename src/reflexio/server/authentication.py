@@ -1,4 +1,4 @@
-"""For which organisation a request speaks. A bearer token names one; without any key only this machine is served."""
+"""For whom a request speaks. A bearer token says it; without any key only this machine is served, with all scopes."""
 
 import hmac
 import time
@@ -8,20 +8,20 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from reflexio.errors import NotAuthorised
+from reflexio.errors import KeyNeeded, NotAuthorised
+from reflexio.models.access import Caller
 from reflexio.models.loopback import is_loopback
-from reflexio.organisations.keys import DEFAULT_ORG, digest
+from reflexio.organisations.keys import DEFAULT_ORG, any_exists, digest
 from reflexio.ports.storage import Database, Keys
 
 CACHE_SECONDS = 2.0
 """How long a lookup of keys is cached: a new or revoked key takes effect after at most that long."""
 MAX_CACHED_TOKENS = 10_000
-FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
 def is_local(peer: str, headers: Headers) -> bool:
-    """Whether the caller is on this machine, and is neither a proxy nor a web page from elsewhere."""
-    if not is_loopback(peer) or any(name in headers for name in FORWARDED):
+    """Whether the caller is on this machine, and is no web page from elsewhere. A proxy has no `peer`."""
+    if not is_loopback(peer):
         return False
     origin = headers.get("origin")
     return is_loopback(_host(f"//{headers.get('host', '')}")) and (origin is None or is_loopback(_host(origin)))
@@ -36,46 +36,56 @@ def _host(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TokenLookup:
-    """What the database knows about a token. An unknown token has no organisation."""
+    """What the database knows about a token. An unknown token has no caller."""
 
-    org_id: str = ""
+    caller: Caller | None = None
     is_revoked: bool = False
 
 
 def _look_up(keys: Keys, token_digest: str) -> TokenLookup:
     key = keys.find(token_digest)
-    return TokenLookup(key.org_id) if key else TokenLookup(is_revoked=keys.is_revoked(token_digest))
+    if key is None:
+        return TokenLookup(is_revoked=keys.is_revoked(token_digest))
+    return TokenLookup(Caller(key.org_id, key.scopes, key.owner))
 
 
 class Authenticator:
-    """Finds the organisation of each request. `api_key` is the operator's own key, for the default organisation."""
+    """Finds for whom each request speaks. `api_key` is the operator's own key, for the default organisation."""
 
-    def __init__(self, database: Database, api_key: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        database: Database,
+        api_key: str,
+        *,
+        require_key: bool = False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
+        self._require_key = require_key
         self._operator_digest = digest(api_key) if api_key else ""
         self._monotonic = monotonic
         self._tokens: dict[str, tuple[float, TokenLookup]] = {}
         self._any_key: tuple[float, bool] = (-CACHE_SECONDS, False)
 
-    async def authenticate(self, peer: str, headers: Headers) -> str:
-        """The organisation that the request speaks for. Raises NotAuthorised when there is none."""
+    async def authenticate(self, peer: str, headers: Headers) -> Caller:
+        """The organisation and the scopes of the request. Raises NotAuthorised when there are none."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token.strip():
             lookup = await self._token_lookup(digest(token.strip()))
-            if lookup.org_id:
-                return lookup.org_id
+            if lookup.caller:
+                return lookup.caller
             # Clients of a server without keys may send any word as a key, but not a revoked key.
             if lookup.is_revoked or await self._keys_exist():
                 raise NotAuthorised("This key is not valid here.")
         elif await self._keys_exist():
             raise NotAuthorised
         if not is_local(peer, headers):
-            raise NotAuthorised("Without a key only callers on the same machine are served.")
-        return DEFAULT_ORG
+            raise KeyNeeded
+        return Caller(DEFAULT_ORG)
 
     async def _token_lookup(self, token_digest: str) -> TokenLookup:
         if self._operator_digest and hmac.compare_digest(token_digest, self._operator_digest):
-            return TokenLookup(DEFAULT_ORG)
+            return TokenLookup(Caller(DEFAULT_ORG))
         now = self._monotonic()
         cached_at, lookup = self._tokens.get(token_digest, (-CACHE_SECONDS, TokenLookup()))
         if now - cached_at >= CACHE_SECONDS:
@@ -86,11 +96,11 @@ class Authenticator:
         return lookup
 
     async def _keys_exist(self) -> bool:
-        if self._operator_digest:
+        if self._require_key or self._operator_digest:
             return True
         cached_at, exist = self._any_key
         now = self._monotonic()
         if now - cached_at >= CACHE_SECONDS:
-            exist = bool(await self._database.read_keys(lambda keys: keys.list()))
+            exist = await any_exists(self._database)
             self._any_key = (now, exist)
         return exist

@@ -4,19 +4,20 @@ Every route says which: `@router.direct("POST", path)` is answered here, `@route
 Both read query and body by the same rules. Errors become responses in `problems`.
 """
 
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 import orjson
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from reflexio.models.access import KeyScope
 from reflexio.models.wire import is_deeper
+from reflexio.server.scopes import ScopedRoute, needs, require
 
 MAX_BODY_DEPTH = 64
 """Levels of lists and objects in a body. No request of ours comes near."""
@@ -83,14 +84,16 @@ class JsonRequest(Request):
         return self._json
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(ScopedRoute):
     """A route that FastAPI answers: one with parameters in the path or query, or without a body."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
+        scope = self.scope
         known = frozenset(name for field in self.dependant.query_params for name in _query_names(field))
 
         async def answer(request: Request) -> Response:
+            require(request, scope)
             request = JsonRequest(request.scope, request.receive)
             check_query(request, known)
             # Read here: FastAPI takes every error while reading, such as a body too large, for bad JSON.
@@ -100,7 +103,7 @@ class JsonRoute(APIRoute):
         return answer
 
 
-class DirectRoute(APIRoute):
+class DirectRoute(ScopedRoute):
     """A route that is answered without FastAPI. Its function takes the request and a body, and returns a model.
 
     FastAPI only documents it. FastAPI's router, dependencies and serialisation take 0.39 ms for a publish of four
@@ -109,16 +112,18 @@ class DirectRoute(APIRoute):
     """
 
     def get_route_handler(self) -> Handler:
-        needs, endpoint, exclude_none = self.dependant, self.endpoint, self.response_model_exclude_none
-        parameters = needs.path_params + needs.query_params + needs.header_params
-        models = [*(field.field_info.annotation for field in needs.body_params), self.response_model]
-        if parameters or needs.dependencies or len(models) != 2 or not all(map(_is_model, models)):
+        scope, endpoint, exclude_none = self.scope, self.endpoint, self.response_model_exclude_none
+        takes = self.dependant
+        parameters = takes.path_params + takes.query_params + takes.header_params
+        models = [*(field.field_info.annotation for field in takes.body_params), self.response_model]
+        if parameters or takes.dependencies or len(models) != 2 or not all(map(_is_model, models)):
             raise TypeError(f"{self.path} cannot be direct: it must take a request and one model, and return a model.")
         body_model: type[BaseModel] = models[0]
         documented = (self.openapi_extra or {}).get("parameters", ())
         known = frozenset(parameter["name"] for parameter in documented if parameter["in"] == "query")
 
         async def answer(request: Request) -> Response:
+            require(request, scope)
             check_query(request, known)
             body = await read_body(request)
             if not body:
@@ -154,9 +159,12 @@ class Router(APIRouter):
         super().__init__(prefix=prefix, tags=[tag], route_class=JsonRoute)
 
     def direct(
-        self, method: str, path: str, *, openapi_extra: dict[str, Any] | None = None
+        self, method: str, path: str, scope: KeyScope, *, parameters: Sequence[dict[str, Any]] = ()
     ) -> Callable[[Endpoint], Endpoint]:
-        """Declares a direct route. Fields of the response that are None are left out."""
+        """Declares a direct route, the scope that it needs, and the parameters that it reads by itself.
+
+        Fields of the response that are None are left out.
+        """
 
         def declare(endpoint: Endpoint) -> Endpoint:
             self.add_api_route(
@@ -164,7 +172,7 @@ class Router(APIRouter):
                 endpoint,
                 methods=[method],
                 response_model_exclude_none=True,
-                openapi_extra=openapi_extra,
+                openapi_extra={**needs(scope), **({"parameters": [*parameters]} if parameters else {})},
                 route_class_override=DirectRoute,
             )
             return endpoint

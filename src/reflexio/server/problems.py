@@ -2,6 +2,7 @@
 
 import logging
 import math
+from pathlib import PurePath
 from typing import Any
 
 import orjson
@@ -19,7 +20,9 @@ MEDIA_TYPE = "application/problem+json"
 STATUS: dict[type[errors.ReflexioError], int] = {
     errors.TooLarge: 413,
     errors.InvalidRequest: 422,
+    errors.KeyNeeded: 403,
     errors.NotAuthorised: 401,
+    errors.NotPermitted: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.RateLimited: 429,
@@ -31,13 +34,16 @@ STATUS: dict[type[errors.ReflexioError], int] = {
 TITLES = {
     400: "Bad request",
     401: "Authentication required",
+    403: "Not permitted",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     409: "Conflict",
     413: "Body too large",
     415: "Not JSON",
     422: "Invalid request",
     429: "Too many requests",
+    431: "Head too large",
     500: "Internal error",
     502: "Provider refused",
     503: "Unavailable",
@@ -111,15 +117,20 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
     headers = {}
     if isinstance(error, errors.RateLimited):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
-    if isinstance(error, errors.NotAuthorised):
+    if isinstance(error, errors.NotAuthorised) and not isinstance(error, errors.NotPermitted):
         headers["WWW-Authenticate"] = "Bearer"
-    # The database's own message is for the operator: it goes to the log only.
-    detail = str(errors.StorageUnavailable()) if type(error) is errors.StorageUnavailable else str(error)
+    detail = str(_without_path(error)) if isinstance(error, errors.StorageUnavailable) else str(error)
     more = {}
     if isinstance(error, errors.InvalidRequest) and error.errors:
         more = {"errors": error.errors}
         detail = f"{detail} {describe_fields(error.errors)}"
     return problem(status_of(error), detail, request_id=request_id, headers=headers, **more)
+
+
+def _without_path(error: errors.StorageUnavailable) -> errors.StorageUnavailable:
+    """The database's own message and where it is are for the operator: they go to the log only."""
+    path = str(error.values.get("path", ""))
+    return type(error)(**{**error.values, "path": PurePath(path).name if path.endswith(".db") else "its folder"})
 
 
 def describe_fields(fields: list[dict[str, Any]]) -> str:

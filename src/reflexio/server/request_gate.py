@@ -17,6 +17,7 @@ from reflexio.models.identity import new_id
 from reflexio.server.authentication import Authenticator
 from reflexio.server.direct import Handler
 from reflexio.server.problems import error_response
+from reflexio.server.proxies import came_through_proxy
 from reflexio.settings import RateLimit
 
 OPEN_PATHS = re.compile(r"/|/health(/live|/ready)?|/healthz|/metrics|/meta/version|/docs|/redoc|/openapi\.json")
@@ -114,8 +115,10 @@ class RequestGate:
         if path not in POLLED_PATHS:
             self._on_traffic()
         peer = scope["client"][0] if scope.get("client") else ""
-        scope["org_id"] = await self._authenticator.authenticate(peer, headers)
-        self._limiter.admit(f"{scope['org_id']} {peer}", route_name(path))
+        address = "" if came_through_proxy(scope) else peer  # who is behind a proxy is unknown
+        caller = await self._authenticator.authenticate(address, headers)
+        scope["caller"] = caller
+        self._limiter.admit(f"{caller.org_id} {peer}", route_name(path))
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._max_body_bytes:
             raise TooLarge

@@ -13,13 +13,15 @@ from reflexio.errors import InvalidRequest
 from reflexio.models.loopback import is_loopback
 from reflexio.organisations.keys import DEFAULT_ORG
 from reflexio.server.app import create_app
+from reflexio.server.connections import ConnectionLimits, Connections
+from reflexio.server.log import install as install_log
 from reflexio.settings import Settings
 
 log = logging.getLogger("reflexio.server")
 
 EXIT_NOT_STARTED = 3
-KEEP_ALIVE_SECONDS = 75
-"""How long a connection may be idle: longer than clients keep one, so that no call meets a closing connection."""
+RESERVED_FILES = 128
+"""Open files that the server needs besides its connections."""
 
 
 class _UvicornServer(uvicorn.Server):
@@ -49,10 +51,29 @@ class _UvicornServer(uvicorn.Server):
 
 
 async def _warn_without_key(parts: Reflexio) -> None:
-    if is_loopback(parts.settings.host) or parts.settings.api_key:
+    settings = parts.settings
+    is_home = is_loopback(settings.host) and not settings.require_key
+    if is_home or settings.api_key:
         return
-    if not await parts.database.read_keys(lambda keys: keys.list()):
-        log.warning("there is no API key, so only this machine is served; create one with `reflexio keys create`")
+    if await parts.database.read_keys(lambda keys: keys.list()):
+        return
+    served = "nobody is" if settings.require_key else "only this machine is"
+    log.warning("there is no API key, so %s served; create one with `reflexio keys create`", served)
+
+
+def _reserve_files(connections: int) -> int:
+    """How many connections the process may hold, at most `connections`. Raises its limit on files where it can."""
+    if sys.platform == "win32":
+        return connections
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return max(1, min(connections, soft - RESERVED_FILES))
+    return connections
 
 
 async def _warn_of_models(parts: Reflexio) -> None:
@@ -65,10 +86,13 @@ async def _warn_of_models(parts: Reflexio) -> None:
 
 def serve(settings: Settings) -> None:
     """Serves until Ctrl-C or SIGTERM. Exits with code 3 when the server could not start."""
+    install_log()
     app = create_app(settings)
+    limits = ConnectionLimits(connections=_reserve_files(settings.max_connections))
     # Proxy headers are not trusted: a request that carries one does not count as a caller on this machine.
     config = uvicorn.Config(
         app,
+        http=Connections(limits).protocol,
         host=settings.host,
         port=settings.port,
         log_level=settings.log_level,
@@ -77,7 +101,7 @@ def serve(settings: Settings) -> None:
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=20,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=round(limits.idle),
     )
     server = _UvicornServer(app, config, settings)
     try:

@@ -79,6 +79,7 @@ keys = Table(
     *texts("label", "prefix"),
     Column("digest", Text, nullable=False, unique=True),
     *numbers("created_at", "revoked_at"),
+    *texts("scopes", "owner"),
 )
 
 configs = Table("configs", metadata, *key("org_id"), *required("document"), *numbers("updated_at"))
@@ -118,6 +119,7 @@ requests = Table(
     *flags("evaluation_only", "session_finished", "skip_aggregation", "force_extraction"),
     Column("retrieval_experiment_id", Text),
     Column("retrieval_experiment_arm", Text),
+    *numbers("redacted_count"),
     UniqueConstraint("org_id", "request_id", name="requests_once"),
     Index("requests_by_time", "org_id", "created_at", "id"),
     Index("requests_of_user", "org_id", "user_id", "created_at", "id"),

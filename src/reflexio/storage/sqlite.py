@@ -26,6 +26,7 @@ from reflexio.errors import StorageCorrupt, StorageFull, StorageReadOnly, Storag
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
 from reflexio.storage.compiled import driver_connection
 from reflexio.storage.migrate import migrate
+from reflexio.storage.private_files import make_private
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations, forget_receipts
 from reflexio.storage.tables.embeddings import SqlVectors
 from reflexio.storage.tables.interactions import waiting_users
@@ -60,13 +61,13 @@ DRIVER_ERRORS = (DBAPIError, sqlite3.Error)
 """As SQLAlchemy raises them, and as they come from a statement that is handed straight to the driver."""
 
 
-def open_sqlite(path: Path) -> "SqliteDatabase":
-    """Opens or creates the database and brings it to the current schema."""
+def open_sqlite(path: Path, *, max_daily_tokens: int | None = None) -> "SqliteDatabase":
+    """Opens or creates the database and brings it to the current schema.
+
+    `max_daily_tokens` is the operator's cap on what each organisation spends on a day.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            # Conversations and keys are private: no other user of the machine may read them.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        make_private(path)
     except OSError as error:
         raise StorageReadOnly(str(error), path=str(path)) from error
     _check_permissions(path)
@@ -83,7 +84,7 @@ def open_sqlite(path: Path) -> "SqliteDatabase":
         writing.connect().close()
         # A process that was killed leaves its log, with all that was deleted since the last checkpoint.
         _truncate_log(path)
-    return SqliteDatabase(path, writing, _create_engine(path, "BEGIN", size=READERS))
+    return SqliteDatabase(path, writing, _create_engine(path, "BEGIN", size=READERS), max_daily_tokens)
 
 
 class SqliteDatabase:
@@ -91,13 +92,14 @@ class SqliteDatabase:
 
     type = "sqlite"
 
-    def __init__(self, path: Path, writing: Engine, reading: Engine) -> None:
-        self.label = str(path)
-        self._path = path
+    def __init__(self, path: Path, writing: Engine, reading: Engine, max_daily_tokens: int | None = None) -> None:
+        self.label = path.name  # callers see it: no path of this machine
+        self._path = str(path)
+        self.max_daily_tokens = max_daily_tokens
         self._vectors = VectorCache()
         self._writing = writing
         self._reading = reading
-        self._writer = SqliteWriter(writing, self.label)
+        self._writer = SqliteWriter(writing, self._path)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
         self.journal = SqlJournal(self)
 
@@ -108,7 +110,7 @@ class SqliteDatabase:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
-        with _storage_errors(self.label), self._reading.connect() as connection:
+        with _storage_errors(self._path), self._reading.connect() as connection:
             # All reads see one moment, also those that are handed straight to the driver.
             connection.begin()
             return fn(connection)
@@ -149,7 +151,7 @@ class SqliteDatabase:
     async def wipe(self) -> bool:
         def truncate() -> bool:
             with _storage_errors(self.label):
-                return _truncate_log(self._path)
+                return _truncate_log(Path(self._path))
 
         return await asyncio.to_thread(truncate)
 
@@ -172,10 +174,13 @@ class SqliteStore:
         self.org_id = org_id
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.read(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+        return await self._database.read(lambda connection: fn(self._tx(connection)))
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.write(lambda connection: fn(SqlTx(connection, self.org_id, self._vectors)))
+        return await self._database.write(lambda connection: fn(self._tx(connection)))
+
+    def _tx(self, connection: Connection) -> SqlTx:
+        return SqlTx(connection, self.org_id, self._vectors, self._database.max_daily_tokens)
 
 
 @dataclass(frozen=True)

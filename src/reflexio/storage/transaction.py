@@ -15,10 +15,13 @@ from reflexio.storage.vectors.cache import VectorCache
 
 
 class SqlTx:
-    def __init__(self, connection: Connection, org_id: str, vectors: VectorCache) -> None:
+    def __init__(
+        self, connection: Connection, org_id: str, vectors: VectorCache, max_daily_tokens: int | None = None
+    ) -> None:
         self._connection = connection
         self._org = org_id
         self._vectors = vectors
+        self._max_daily_tokens = max_daily_tokens
 
     # Made when they are first used: most transactions touch two or three of them.
     requests = cached_property(lambda tx: SqlRequests(tx._connection, tx._org))
@@ -31,6 +34,6 @@ class SqlTx:
     configs = cached_property(lambda tx: SqlConfigs(tx._connection, tx._org))
     stalls = cached_property(lambda tx: SqlStalls(tx._connection, tx._org))
     operations = cached_property(lambda tx: SqlOperations(tx._connection, tx._org))
-    spending = cached_property(lambda tx: SqlSpending(tx._connection, tx._org))
     erasures = cached_property(lambda tx: SqlErasures(tx._connection, tx._org))
+    spending = cached_property(lambda tx: SqlSpending(tx._connection, tx._org, tx._max_daily_tokens))
     optimisations = cached_property(lambda tx: SqlOptimisations(tx._connection, tx._org))

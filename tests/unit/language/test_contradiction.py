@@ -137,3 +137,32 @@ def test_no_text_takes_long(word: str) -> None:
 )
 def test_the_same_number_replaces_nothing(newer: str, older: str) -> None:
     assert replacement(newer, older, 1.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("The user can go up to 75 pounds a week for the shopping now.", "The user's budget is 60 pounds a week."),
+        ("The user is leaving on the 17th now.", "The user leaves on the 14th of July."),
+        ("The user has switched from Aviva to Bupa.", "The user is insured with Aviva."),
+        ("The user moved from Slack to Teams.", "The user uses Slack at work."),
+        ("Mornings don't work any longer.", "The user is at home in the mornings."),
+        ("Mornings no longer suit the user.", "Mornings are best for deliveries."),
+    ],
+)
+def test_what_a_newer_statement_takes_back_does_not_hold(newer: str, older: str) -> None:
+    assert replacement(newer, older, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("The user can spend 20 euros a person.", "The user's budget is 60 pounds a week."),
+        ("The user leaves on the 14th of July.", "The user returns on the 20th of July."),
+        ("The user has switched from Aviva to Bupa.", "The user likes the Aviva stadium."),
+        ("Mornings don't work any longer.", "The user is free in the evenings."),
+        ("Mornings don't work any longer.", "The user runs in the mornings."),
+    ],
+)
+def test_what_a_newer_statement_does_not_touch_holds(newer: str, older: str) -> None:
+    assert not replacement(newer, older, 0.4)

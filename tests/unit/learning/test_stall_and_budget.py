@@ -111,3 +111,28 @@ async def test_usage_tells_the_days_asked_for_and_the_budget(store: Store) -> No
     assert (one.tokens_today, one.daily_token_budget, one.budget_used_up) == (5, 5, True)
     await configuration.change(store, EVENING, {"daily_token_budget": None})
     assert not (await usage(store, MIDNIGHT, 1)).budget_used_up
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "is_allowed"),
+    [(None, 4, True), (None, 5, False), (10**15, 5, False), (3, 4, False), (3, 2, True)],
+)
+async def test_no_organisation_lifts_the_operators_cap(
+    tmp_path: Path, budget: int | None, spent: int, is_allowed: bool
+) -> None:
+    database = open_sqlite(tmp_path / "capped.db", max_daily_tokens=5)
+    store = database.of("org")
+    response = await configuration.change(store, EVENING, {"daily_token_budget": budget, "window_size": 12})
+    assert ("above 5, the cap" in str(response.msg)) == (budget == 10**15)
+    await store.write(lambda tx: token_budget.record(tx, Spend("m", 1, spent, 0), "extract", EVENING.at))
+    shown = await usage(store, EVENING, 1)
+    assert (shown.max_daily_tokens, shown.budget_used_up) == (5, not is_allowed)
+    # Each organisation has a cap of its own.
+    assert not (await usage(database.of("neighbour"), EVENING, 1)).budget_used_up
+    await database.close()
+
+
+async def test_a_cap_of_nothing_allows_nothing(tmp_path: Path) -> None:
+    database = open_sqlite(tmp_path / "capped.db", max_daily_tokens=0)
+    assert (await usage(database.of("org"), EVENING, 1)).budget_used_up
+    await database.close()

@@ -95,7 +95,7 @@ class Harness:
     def _rewrite(self, asked: Messages) -> ChatAnswer:
         return self.rewrite(asked)
 
-    def _assistant(self, config: PlaybookOptimizerConfig) -> Assistant:
+    async def _assistant(self, config: PlaybookOptimizerConfig) -> Assistant:
         if not config.webhook_url:
             raise InvalidRequest("no assistant")
         return self.assistant

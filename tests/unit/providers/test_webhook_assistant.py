@@ -1,5 +1,6 @@
 """The assistant behind a webhook: what is sent, which answers are accepted, and which addresses are forbidden."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,10 +15,9 @@ from reflexio.providers.assistants import (
     MAX_REPLY_BYTES,
     RetryPolicy,
     WebhookAssistant,
-    host_addresses,
-    is_forbidden,
     payload,
 )
+from reflexio.providers.outgoing import OutgoingAddresses
 from tests.webhook import Raw, Respond, Webhook, webhook
 
 CONVERSATION = [ChatMessage("system", "Be kind."), ChatMessage("user", "Where is my parcel? 😀 ü")]
@@ -27,7 +27,7 @@ GUIDANCE = Guidance(12, "Ask the neighbours.", "A parcel is missing")
 @asynccontextmanager
 async def calling(respond: Respond, **more: Any) -> AsyncIterator[tuple[WebhookAssistant, Webhook]]:
     with webhook(respond) as hook:
-        assistant = WebhookAssistant(hook.url, **more)
+        assistant = WebhookAssistant(hook.url, addresses=OutgoingAddresses(), **more)
         yield assistant, hook
         await assistant.aclose()
 
@@ -117,7 +117,7 @@ async def test_a_slow_webhook_fails_after_the_timeout() -> None:
 async def test_a_webhook_that_nobody_serves_fails() -> None:
     with webhook() as hook:
         url = hook.url
-    assistant = WebhookAssistant(url, retry=policy([]))
+    assistant = WebhookAssistant(url, addresses=OutgoingAddresses(), retry=policy([]))
     with pytest.raises(AssistantFailed, match="cannot be reached"):
         await assistant.answer(CONVERSATION, GUIDANCE)
     await assistant.aclose()
@@ -128,66 +128,49 @@ async def test_nul_and_lone_surrogates_are_replaced() -> None:
         assert await assistant.answer(CONVERSATION, GUIDANCE) == "a\ufffdb?c"
 
 
-@pytest.mark.parametrize(
-    ("number", "refused"),
-    [
-        ("169.254.169.254", True),
-        ("169.254.1.1", True),
-        ("fe80::1", True),
-        ("fe80::1%eth0", True),
-        ("::ffff:169.254.169.254", True),
-        ("64:ff9b::a9fe:a9fe", True),
-        ("2002:a9fe:a9fe::1", True),
-        ("fd00:ec2::254", True),
-        ("100.100.100.200", True),
-        ("224.0.0.1", True),
-        ("127.0.0.1", False),
-        ("10.1.2.3", False),
-        ("::1", False),
-        ("93.184.216.34", False),
-    ],
-)
-def test_metadata_and_link_local_addresses_are_forbidden(number: str, refused: bool) -> None:
-    assert is_forbidden(number) is refused
-
-
 @pytest.mark.parametrize("host", ["metadata.google.internal", "METADATA.google.internal.", "2852039166", "0xA9FEA9FE"])
 async def test_other_spellings_of_the_metadata_service_are_refused_at_once(host: str) -> None:
     pauses: list[float] = []
-    assistant = WebhookAssistant(f"http://{host}/latest", retry=policy(pauses))
+    assistant = WebhookAssistant(f"http://{host}/latest", addresses=OutgoingAddresses(), retry=policy(pauses))
     with pytest.raises(AssistantFailed, match="never called"):
         await assistant.answer(CONVERSATION, GUIDANCE)
     assert pauses == []
     await assistant.aclose()
 
 
-async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that points here while it is checked cannot point elsewhere a moment later: it is looked up once."""
-    lookups: list[str] = []
+async def test_a_private_webhook_is_called_only_where_that_is_allowed() -> None:
+    async def no() -> bool:
+        return False
 
-    async def here(host: str, port: int) -> list[str]:
-        lookups.append(host)
-        return ["127.0.0.1"]
-
-    monkeypatch.setattr("reflexio.providers.assistants.host_addresses", here)
     with webhook(lambda sent: {"content": "here"}) as hook:
-        port = hook.url.split(":")[2].split("/")[0]
-        assistant = WebhookAssistant(f"http://assistant.example:{port}/rollout")
-        assert await assistant.answer(CONVERSATION, GUIDANCE) == "here"
+        assistant = WebhookAssistant(hook.url, addresses=OutgoingAddresses(no), retry=policy([]))
+        with pytest.raises(AssistantFailed, match="REFLEXIO_PRIVATE_ADDRESSES"):
+            await assistant.answer(CONVERSATION, GUIDANCE)
         await assistant.aclose()
-    assert lookups == ["assistant.example"]
-    assert hook.headers[0]["host"] == f"assistant.example:{port}"
+    assert hook.requests == []
 
 
-async def test_a_name_with_one_forbidden_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    import asyncio
+@pytest.mark.parametrize("body", [b"SECRET of an internal server", b'{"other": "SECRET"}', b'["SECRET"]'])
+async def test_nothing_that_the_webhook_answered_is_in_the_reason(body: bytes) -> None:
+    for status in (200, 401, 500):
+        async with calling(lambda _, status=status: Raw(status, body), retry=policy([])) as (assistant, _):  # type: ignore[misc]
+            with pytest.raises(AssistantFailed) as raised:
+                await assistant.answer(CONVERSATION, GUIDANCE)
+        assert "SECRET" not in str(raised.value)
 
-    async def several(*_: Any, **__: Any) -> list[Any]:
-        return [(0, 0, 0, "", ("93.184.216.34", 80)), (0, 0, 0, "", ("169.254.169.254", 80))]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", several)
-    with pytest.raises(AssistantFailed, match="never called"):
-        await host_addresses("rebinding.example", 80)
+async def test_an_internal_server_without_http_leaves_no_words_in_the_reason() -> None:
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 SECRET.internal ESMTP\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assistant = WebhookAssistant(f"http://127.0.0.1:{port}", addresses=OutgoingAddresses(), retry=policy([]))
+        with pytest.raises(AssistantFailed, match="failed") as raised:
+            await assistant.answer(CONVERSATION, GUIDANCE)
+        await assistant.aclose()
+    assert "SECRET" not in str(raised.value)
 
 
 def test_the_payload_is_ascii() -> None:

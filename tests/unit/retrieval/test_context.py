@@ -198,9 +198,18 @@ def test_a_query_that_asks_nothing_needs_more_than_a_faint_likeness(query: str) 
         ("A customer is angry", "- When a customer is angry: Call Eve"),
         ("When the lamp flickers", "- When the lamp flickers: Call Eve"),
         ("before a refund", "- Before a refund: Call Eve"),
+        ("Something's missing", "- When something's missing: Call Eve"),
         ("Anna calls", "- When Anna calls: Call Eve"),
         ("", "- Call Eve"),
     ],
 )
 def test_a_trigger_begins_the_sentence(trigger: str, shown: str) -> None:
     assert shown in compose([candidate(learning(1, "Call Eve", trigger=trigger))], 1000).text
+
+
+def test_a_message_like_the_one_that_taught_a_rule_brings_the_rule() -> None:
+    rule = learning(1, "Ask whether it should be replaced.", Kind.USER_PLAYBOOK, trigger="Something is missing")
+    far = replace(candidate(rule, words=0), hit=Hit(1, 0.0, None, 0.0, 0.0, 0.0, 0.0))
+    assert compose([far], 1000).learnings == ()
+    assert compose([replace(far, case=0.9)], 1000).learnings == (rule,)
+    assert compose([replace(far, case=0.2)], 1000).learnings == ()

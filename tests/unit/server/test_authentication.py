@@ -45,32 +45,42 @@ async def test_a_caller_on_another_machine_is_refused_without_keys(app: FastAPI)
     transport = httpx.ASGITransport(app, client=("192.168.1.2", 9))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.get("/api/whoami")
-    assert "same machine" in problem(answer, 401)
+    assert "same machine" in problem(answer, 403)
     assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_with_require_key_this_machine_needs_one_too(database: Database) -> None:
+    authenticator = Authenticator(database, "", require_key=True)
+    for headers in (LOCAL, Headers({"host": "localhost", "authorization": "Bearer anything"})):
+        with pytest.raises(NotAuthorised):
+            await authenticator.authenticate("127.0.0.1", headers)
+    created = await keys.create(database, SystemClock(), "acme")
+    caller = await authenticator.authenticate("127.0.0.1", bearing(created.token))
+    assert caller.org_id == "acme"
 
 
 async def test_a_revoked_key_is_refused_after_two_seconds(database: Database, ticks: Ticks) -> None:
     authenticator = Authenticator(database, "", monotonic=ticks)
     valid = await keys.create(database, SystemClock(), "acme")
     created = await keys.create(database, SystemClock(), "acme")
-    assert await authenticator.authenticate("8.8.8.8", bearing(created.token)) == "acme"
+    assert (await authenticator.authenticate("8.8.8.8", bearing(created.token))).org_id == "acme"
     await keys.revoke(database, SystemClock(), created.key.id)
 
     ticks.now += CACHE_SECONDS - 0.01
-    assert await authenticator.authenticate("8.8.8.8", bearing(created.token)) == "acme"
+    assert (await authenticator.authenticate("8.8.8.8", bearing(created.token))).org_id == "acme"
     ticks.now += 0.02
     with pytest.raises(NotAuthorised):
         await authenticator.authenticate("8.8.8.8", bearing(created.token))
-    assert await authenticator.authenticate("8.8.8.8", bearing(valid.token)) == "acme"
+    assert (await authenticator.authenticate("8.8.8.8", bearing(valid.token))).org_id == "acme"
 
 
 async def test_callers_without_a_key_are_refused_two_seconds_after_the_first_key(
     database: Database, ticks: Ticks
 ) -> None:
     authenticator = Authenticator(database, "", monotonic=ticks)
-    assert await authenticator.authenticate("127.0.0.1", LOCAL) == "default"
+    assert (await authenticator.authenticate("127.0.0.1", LOCAL)).org_id == "default"
     created = await keys.create(database, SystemClock(), "acme")
-    assert await authenticator.authenticate("127.0.0.1", bearing(created.token)) == "acme"
+    assert (await authenticator.authenticate("127.0.0.1", bearing(created.token))).org_id == "acme"
     ticks.now += CACHE_SECONDS
     with pytest.raises(NotAuthorised):
         await authenticator.authenticate("127.0.0.1", LOCAL)
@@ -85,8 +95,8 @@ async def test_a_revoked_key_is_refused_also_when_it_was_the_last(database: Data
         with pytest.raises(NotAuthorised, match="not valid here"):
             await authenticator.authenticate("127.0.0.1", here)
     any_word = Headers({"host": "localhost", "authorization": "Bearer none"})
-    assert await authenticator.authenticate("127.0.0.1", any_word) == "default"
-    assert await authenticator.authenticate("127.0.0.1", LOCAL) == "default"
+    assert (await authenticator.authenticate("127.0.0.1", any_word)).org_id == "default"
+    assert (await authenticator.authenticate("127.0.0.1", LOCAL)).org_id == "default"
 
 
 async def test_guessed_tokens_do_not_fill_the_memory(
@@ -102,7 +112,7 @@ async def test_guessed_tokens_do_not_fill_the_memory(
 
 async def test_the_operators_key_belongs_to_the_default_organisation(database: Database) -> None:
     authenticator = Authenticator(database, "the key")
-    assert await authenticator.authenticate("8.8.8.8", bearing("the key")) == "default"
+    assert (await authenticator.authenticate("8.8.8.8", bearing("the key"))).org_id == "default"
     with pytest.raises(NotAuthorised):
         await authenticator.authenticate("127.0.0.1", LOCAL)
 

@@ -10,9 +10,11 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
+from reflexio.models.access import KeyScope
 from reflexio.models.wire import RequestModel, ResponseModel
 from reflexio.server.app import ROUTERS, create_app
 from reflexio.server.direct import DirectRoute, JsonRoute, Router, direct_handlers
+from reflexio.server.scopes import needs
 from reflexio.settings import Settings
 from tests.builders import problem
 
@@ -54,8 +56,8 @@ WRONG_BODIES: dict[str, tuple[bytes, str, int]] = {
 async def http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
     """The application with one more function behind two routes: one direct, one answered by FastAPI."""
     router = Router(tag="test")
-    router.direct("POST", "/direct")(greet)
-    router.post("/fastapi", response_model_exclude_none=True)(greet)
+    router.direct("POST", "/direct", KeyScope.READ)(greet)
+    router.post("/fastapi", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))(greet)
     monkeypatch.setattr("reflexio.server.app.ROUTERS", (*ROUTERS, router))
     app = create_app(Settings(data=tmp_path))
     async with app.router.lifespan_context(app):
@@ -132,7 +134,7 @@ def test_a_route_that_cannot_be_direct_is_refused_when_it_is_declared() -> None:
 
     for endpoint in (with_parameter, without_body):
         with pytest.raises(TypeError, match="/x cannot be direct"):
-            Router(tag="test").direct("POST", "/x")(endpoint)
+            Router(tag="test").direct("POST", "/x", KeyScope.READ)(endpoint)
 
 
 def test_a_router_of_another_kind_has_no_direct_routes() -> None:

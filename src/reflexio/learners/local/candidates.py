@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from reflexio.language.words import content_words, overlap
 from reflexio.learners.local.consolidation import replaces
+from reflexio.learners.local.languages.changes import METADATA, stated_words
 from reflexio.models.config import Config
 from reflexio.models.extraction import ExtractedLearning, Quote
 from reflexio.models.learning import Kind
@@ -39,13 +40,17 @@ def strongest(matches: Sequence[RuleMatch]) -> list[ExtractedLearning]:
     kept: list[ExtractedLearning] = []
     for match in sorted(matches, key=lambda match: -match.weight):
         candidate = match.candidate
-        words = content_words(candidate.content)
-        is_repeated = any(
-            candidate.kind is other.kind and overlap(words, content_words(other.content)) >= SAME for other in kept
-        )
+        words = _words(candidate)
+        is_repeated = any(candidate.kind is other.kind and overlap(words, _words(other)) >= SAME for other in kept)
         if len(kept) < MOST_KEPT and not is_repeated:
             kept.append(candidate)
     return kept
+
+
+def _words(candidate: ExtractedLearning) -> frozenset[str]:
+    """The words that carry meaning. A frame in another language makes any two statements alike."""
+    language = candidate.metadata.get(METADATA)
+    return stated_words(candidate.content, language) if language else content_words(candidate.content)
 
 
 async def without_outdated(matches: Sequence[RuleMatch], embedder: Embedder) -> list[RuleMatch]:

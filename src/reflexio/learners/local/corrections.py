@@ -12,8 +12,9 @@ from typing import Any
 
 from reflexio.language.words import CueFile
 from reflexio.learners.local.case_details import generalised
-from reflexio.learners.local.grammar import as_instruction, base_form, is_verb, third_person_pronouns
+from reflexio.learners.local.grammar import as_instruction, base_form, is_verb, third_person_pronouns, was_done
 
+_LONG_ANSWER = 25  # words
 FORMS = CueFile(Path(__file__).with_name("corrections.toml"))
 
 
@@ -37,12 +38,12 @@ def _any_form() -> Pattern[str]:
     return re.compile("|".join(re.sub(r"\?P<\w+>", "?:", pattern.pattern) for pattern, _ in _forms()), re.I)
 
 
-def correction(text: str, *, is_answered: bool) -> Correction | None:
-    """What a clause asks for, when it has one of the forms. `is_answered`: an answer of the agent came before it."""
+def correction(text: str, answer: str) -> Correction | None:
+    """What a clause asks for, when it has one of the forms. `answer` is that of the agent before it."""
     if not _any_form().match(text):
         return None
     for pattern, form in _forms():
-        if not is_answered and "answer" in form.get("needs", ()):
+        if not _has_what_it_needs(form, answer):
             continue
         match = pattern.match(text)
         if match is None or not _counts(match, form, text):
@@ -54,16 +55,28 @@ def correction(text: str, *, is_answered: bool) -> Correction | None:
     return None
 
 
+def _has_what_it_needs(form: dict[str, Any], answer: str) -> bool:
+    """ "Too long" after a short answer speaks of what it says, such as a flight of nine hours."""
+    needs = form.get("needs", ())
+    return bool(answer or not needs) and ("long answer" not in needs or len(answer.split()) >= _LONG_ANSWER)
+
+
 def _counts(match: Match[str], form: dict[str, Any], text: str) -> bool:
     groups = match.groupdict()
     has_verb = "verb" not in groups or is_verb(groups["verb"])
+    has_verb &= "done" not in groups or was_done(groups["done"])
     if form.get("is_strict") and not FORMS["strong_marker"].search(text):
         return False
     return has_verb and (not form.get("marker") or bool(FORMS["marker"].search(text)))
 
 
 def _words_of(match: Match[str]) -> dict[str, str]:
-    words = {name: (value or "").strip() for name, value in match.groupdict().items()}
+    words = {
+        name: _uncapitalised(match, name) if match.start(name) == 0 else (value or "").strip()
+        for name, value in match.groupdict().items()
+    }
+    if "done" in words:
+        words["verb"] = words["done"]
     if "verb" in words:
         words["verb"] = base_form(words["verb"])
         words["rest"] = " " + words["rest"]
@@ -73,6 +86,11 @@ def _words_of(match: Match[str]) -> dict[str, str]:
         words["tongue"] = (words["tongue"] or words.get("tongue2", "")).capitalize()
     kept = FORMS["without"].search(match.group())
     return {**words, "kept": f" {kept['kept']}" if kept and kept["kept"] not in words.get("rest", "") else ""}
+
+
+def _uncapitalised(match: Match[str], name: str) -> str:
+    """What began a sentence begins none in the instruction."""
+    return match[name][:1].lower() + match[name][1:].strip()
 
 
 def _about(trigger: str) -> str:

@@ -73,12 +73,18 @@ def _fact(sentence: Sentence, start: int, end: int) -> Fact | None:
     if is_question or MASK in own:
         return None
     if cue := _cue_of(own):
-        fact = Fact(*cue, in_third_person(text), sentence)
+        fact = Fact(*cue, _statement(text), sentence)
     elif CUES["affected"].match(own):
         fact = Fact("health", 0.9, in_third_person(text), sentence)
     else:
         return None
     return None if len(re.findall(r"\w+", text)) < FEWEST_WORDS or CUES["momentary"].search(own) else fact
+
+
+def _statement(text: str) -> str:
+    """A fact in the third person; a time that is only named with "please" is one that the user wants."""
+    wish = CUES["wished_time"].match(text)
+    return in_third_person(f"I want {wish['when'].lower()}" if wish else text)
 
 
 def _cue_of(own: str) -> tuple[str, float] | None:

@@ -122,13 +122,15 @@ async def expert_difference(turns: Sequence[Turn], place: int, embedder: Embedde
     """A playbook from the sentences of an expert's answer whose substance the agent's answer lacks."""
     turn = turns[place]
     points = await _added_points(turn, embedder)
+    # What the expert asks in return belongs to this case.
+    points = [point for point in points if not point.endswith("?")] or points
     if not points:
         return None
     request = request_before(turns, place)
     ended = (point if point.endswith((".", "!", "?")) else point.rstrip(",;:") + "." for point in points)
     return playbook_match(
         1.5,
-        "Include what an expert's answer has and the agent's lacked: " + " ".join(ended),
+        "Tell the user: " + " ".join(ended),
         trigger_of(request) if request else STANDING,
         f"An expert reviewed the answer; {len(points)} of its points were missing.",
         (*quotes(request), *(Quote(turn.id, point) for point in points)),

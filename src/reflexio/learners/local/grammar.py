@@ -49,8 +49,24 @@ def third_person_pronouns(text: str) -> str:
 
 def as_instruction(clause: str) -> str:
     """An order as an instruction that anybody can read: "call me Bo" becomes "Call the user Bo."."""
-    text = CUES["i_and_verb"].sub(_about_the_user, _without_contractions(clause).strip(" ,;:-–—"))
-    return _as_sentence(_substitute(text, "to_the_agent"))
+    text = _without_contractions(clause).strip(" ,;:-–—")
+    first = CUES["first_mention"].search(text)
+    end = first.end() if first else len(text)
+    named = _substitute(CUES["i_and_verb"].sub(_about_the_user, text[:end]), "to_the_agent")
+    return _as_sentence(named + _substitute(text[end:], "third_person"))
+
+
+def as_act_of_agent(clause: str) -> str:
+    """What "you" do, as a case: "you book a flight" and "booking a flight" become "The agent books a flight"."""
+    text = as_instruction(re.sub(r"^you\s+", "", _without_contractions(clause))).rstrip(".")
+    verb, space, rest = text.partition(" ")
+    verb = verb.lower()
+    if verb.endswith("ing"):
+        verb = base_form(verb)
+        if verb.endswith("ing"):
+            return ""
+    rest = CUES["anything"].sub("something", rest)
+    return f"The agent {_conjugated_verb(verb)}{space}{rest}".replace("yourself", "itself")
 
 
 def _about_the_user(match: re.Match[str]) -> str:
@@ -108,7 +124,8 @@ def base_form(verb: str) -> str:
     ('check', 'refund', 'tell', 'neighbours')
     """
     plain = verb.lower()
-    if plain in CUES.lists["verbs"]:
+    known = _known_verbs()
+    if plain in known:
         return plain
     if plain in _irregular_forms():
         return _irregular_forms()[plain]
@@ -116,11 +133,21 @@ def base_form(verb: str) -> str:
         stem = plain.removesuffix(ending)
         doubled = stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
         for base in (stem, stem + "e", doubled, stem[:-1] + "y" if stem.endswith("i") else stem):
-            if stem != plain and base in CUES.lists["verbs"]:
+            if stem != plain and base in known:
                 return base
     return verb
+
+
+@cache
+def _known_verbs() -> frozenset[str]:
+    return frozenset((*CUES.lists["verbs"], *CUES.lists["done_verbs"]))
 
 
 def is_verb(word: str) -> bool:
     """Whether a word can begin an order, in any of its forms."""
     return base_form(word).lower() in CUES.lists["verbs"]
+
+
+def was_done(word: str) -> bool:
+    """Whether a word is the participle of a verb, which says what should have been done."""
+    return base_form(word).lower() in _known_verbs()

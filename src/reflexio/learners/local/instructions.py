@@ -8,15 +8,26 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from reflexio.learners.local.case_details import generalised, without_identifiers
+from reflexio.language.words import content_words
+from reflexio.learners.local.case_details import without_identifiers
 from reflexio.learners.local.corrections import correction
-from reflexio.learners.local.grammar import as_instruction, in_third_person
+from reflexio.learners.local.grammar import as_instruction, in_third_person, third_person_pronouns
 from reflexio.learners.local.sentences import CUES, MASK, Sentence, cue_pairs, own_sentences
-from reflexio.learners.local.triggers import STANDING, belongs_to, has_content, request_before, trigger_of
+from reflexio.learners.local.triggers import (
+    STANDING,
+    belongs_to,
+    case_of,
+    has_content,
+    is_request,
+    own_case,
+    request_before,
+    trigger_of,
+)
 from reflexio.models.extraction import EVERYTHING, Turn
 
 _END_OF_ANSWER = 250  # characters in which an answer asks its question
 _LONGEST_FORM = 240  # characters of a sentence that is read for other forms than an order
+_EVER_LAST = re.compile(r"((?!Always|Never).+?),? always\.")
 _MOST_PARTS = 6  # of a sentence that are read alone
 
 
@@ -73,7 +84,7 @@ def instructions(turns: Sequence[Turn], place: int) -> Iterator[Instruction]:
         # "No, don't book it" answers the question; "No, never book it" is meant for the next time, too.
         if instruction and (instruction.trigger or CUES["abiding"].search(sentence.own) or not is_momentary):
             yield instruction
-        elif not instruction and not is_refusal and (other := _other_form(sentence, is_answered=bool(answer))):
+        elif not instruction and not is_refusal and (other := _other_form(sentence, answer)):
             is_rejection = is_rejection or not other.is_permission
             yield other
 
@@ -90,17 +101,24 @@ def trigger_for(turns: Sequence[Turn], place: int, order: Instruction) -> tuple[
     is_abiding = order.is_standing or bool(CUES["lasting"].search(order.sentence.own))
     if order.is_permission or CUES["answer_style"].search(order.content):
         return STANDING, None
+    if CUES["at_this_place"].search(order.sentence.own):
+        return STANDING, None
     request = request_before(turns, place)
     if request is None:
         is_about_user = CUES["order"].match(order.content) and CUES["about_the_user"].search(order.content)
-        return (STANDING, None) if is_abiding or is_about_user else None
+        case = own_case(order.content)
+        return (case, None) if case and not is_abiding else (STANDING, None) if is_abiding or is_about_user else None
     is_next_time = CUES["next_time"].search(order.sentence.own)
     if is_abiding and not (order.is_rejection or is_next_time) and not belongs_to(order.content, turns, place, request):
         return STANDING, None
+    # What was reported led to what the agent then did: the report is the case. Another task is only one occasion of it.
+    case = own_case(order.content) if is_request(request) else ""
+    if case and not content_words(case) & content_words(request.text):
+        return case, None
     return trigger_of(request), request
 
 
-def _other_form(sentence: Sentence, *, is_answered: bool) -> Instruction | None:
+def _other_form(sentence: Sentence, answer: str) -> Instruction | None:
     """The whole sentence, or the first of its parts, in one of the forms of `corrections`."""
     if MASK in sentence.own or len(sentence.own) > _LONGEST_FORM:
         return None
@@ -109,7 +127,7 @@ def _other_form(sentence: Sentence, *, is_answered: bool) -> Instruction | None:
     parts = list(dict.fromkeys([typed, text, *CUES["part"].split(text)]))
     for part in parts[:_MOST_PARTS]:
         clause = CUES["standing"].sub("", part if part == typed else CUES["lead_in"].sub("", part))
-        if found := correction(clause, is_answered=is_answered):
+        if found := correction(clause, answer):
             content = without_identifiers(found.content)
             is_standing = clause != part or bool(CUES["lasting"].search(part))
             rationale = "The user said how it should be."
@@ -151,7 +169,9 @@ def _instruction(sentence: Sentence, *, is_rejection: bool) -> Instruction | Non
         return None
     if clause.is_negated:
         content = f"Do not {content[:1].lower()}{content[1:]}"
-    content = without_identifiers(content)
+    if ever := _EVER_LAST.fullmatch(content):
+        content = f"Always {ever[1][:1].lower()}{ever[1][1:]}."
+    content = without_identifiers(_with_antecedent(content, sentence))
     if not has_content(content):
         return None
     rationale = "The user gave this instruction."
@@ -165,12 +185,25 @@ def _instruction(sentence: Sentence, *, is_rejection: bool) -> Instruction | Non
     )
 
 
+def _with_antecedent(content: str, sentence: Sentence) -> str:
+    """ "Mention that" with what it refers to: the question before it, to which the user knew the answer."""
+    if not (reference := CUES["says_that"].match(content)):
+        return content
+    before = [other for other in own_sentences(sentence.turn) if other.text != sentence.text]
+    for other in before:
+        if question := CUES["rhetorical"].match(other.own):
+            what = third_person_pronouns(other.text[question.start("what") : question.end("what")])
+            return f"{reference['says']}that they {what}."
+    return ""
+
+
 def _without_introduction(clause: Clause) -> Clause:
-    clause = clause.after(CUES["lead_in"].match(clause.own))
-    standing = CUES["standing"].match(clause.own)
+    clause = _with_condition(clause.after(CUES["lead_in"].match(clause.own)))
+    standing = None if clause.trigger else CUES["standing"].match(clause.own)
     is_standing = bool(standing or CUES["standing_later"].search(clause.own))
+    is_standing |= bool(clause.trigger)
     clause = replace(clause.after(standing), is_standing=is_standing, begins_standing=bool(standing))
-    clause = _with_condition(clause)
+    clause = clause if clause.trigger else _with_condition(clause)
     outlasts = clause.is_rejection or clause.is_standing or CUES["abiding"].search(clause.own)
     reminder = CUES["reminder"].match(clause.own) or (CUES["advised"].match(clause.own) if outlasts else None)
     is_negated = bool(reminder and reminder.group().rstrip().lower().endswith(" not to"))
@@ -183,19 +216,20 @@ def _with_condition(clause: Clause) -> Clause:
     if not match:
         return clause
     then = match["then"]
-    if match.re is CUES["condition_last"] and not (clause.is_standing or CUES["order"].match(then)):
+    is_advice = bool(CUES["advised"].match(then) and CUES["of_anybody"].match(match["when"]))
+    if match.re is CUES["condition_last"] and not (clause.is_standing or is_advice or CUES["order"].match(then)):
         return clause
-    if not (CUES["order"].match(then) or CUES["imperative"].match(then) or CUES["reminder"].match(then)):
+    if not (is_advice or CUES["order"].match(then) or CUES["imperative"].match(then) or CUES["reminder"].match(then)):
         return clause
     (start, end), (first, last) = match.span("when"), match.span("then")
-    trigger = generalised(in_third_person(clause.text[start:end]).rstrip("."))
+    trigger = case_of(clause.text[start:end])
     return replace(clause, own=clause.own[first:last], text=clause.text[first:last], is_standing=True, trigger=trigger)
 
 
 def _content(clause: Clause) -> str:
     """The instruction, or nothing when the clause is none."""
     own, text = clause.own, clause.text
-    if CUES["encouraging"].search(own):
+    if CUES["encouraging"].search(own) or CUES["should_have"].match(own):
         return ""
     is_direct = clause.is_rejection or clause.is_standing or clause.is_reminder
     is_order = CUES["order"].match(own) or (is_direct and CUES["imperative"].match(own))

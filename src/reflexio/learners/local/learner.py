@@ -8,6 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from reflexio import language as language_rules
+from reflexio.language.cues import LANGUAGES
 from reflexio.language.identify import OTHER
 from reflexio.learners.local import summarising
 from reflexio.learners.local.candidates import RuleMatch, TypeClassifier, playbook_match, strongest, without_outdated
@@ -15,7 +16,6 @@ from reflexio.learners.local.consolidation import decide
 from reflexio.learners.local.facts import facts, time_to_live
 from reflexio.learners.local.feedback import confirmation, expert_difference, repeated_request
 from reflexio.learners.local.instructions import Instruction, instructions, to_forget, trigger_for
-from reflexio.learners.local.languages.cues import LANGUAGES
 from reflexio.learners.local.languages.repeats import repeated_request as repeated_in_language
 from reflexio.learners.local.languages.rules import language_of_turn, matches_in, unread_turns
 from reflexio.learners.local.sentences import own_sentences, quotes

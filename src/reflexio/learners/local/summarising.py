@@ -14,11 +14,15 @@ from reflexio.models.extraction import ClusterToSummarise, PlaybookText
 from reflexio.models.learning import Learning
 
 LONGEST = 1_200
+LONGEST_TRIGGER = 200
 MOST_ADDED = 3
 SAME, NEW = 0.5, 0.25
+SAME_MATTER = 0.3
+"""Share of the words of a member and of the base that they have in common."""
 GERMAN_SHARE = 0.15
 RATIONALE, RATIONALE_OF_ONE = "Several users taught this.", "One user taught this."
 
+_ENGLISH_CASE = re.compile(r"(?:The (?:user|agent)|An?|Some\w*|People)\b")
 _JOINT = re.compile(r"(?:,\s+and|;)\s+(?:also\s+|then\s+)?", re.I)
 # Bounded: a word of a megabyte must not be read again from each of its letters.
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}|\bhttps?://\S+|\bwww\.\S+", re.I)
@@ -34,15 +38,28 @@ def summarise(cluster: ClusterToSummarise) -> PlaybookText | None:
     private = private_details(member.text for member in members)
     base = min(members, key=lambda member: (_is_private(member.content, private), len(member.content) > LONGEST))
     content = _join([*_public_sentences(base.content, private), *_additions(base, members, private)])
-    triggers = [member.trigger for member in (base, *members) if member.trigger]
-    trigger = next((text for text in triggers if not _is_private(text, private)), None)
-    if trigger is None:
-        trigger = _without(triggers[0], private) if triggers else ""
+    trigger = _trigger([member.trigger for member in (base, *members) if member.trigger], private)
     has_rationale = base.rationale and not _is_private(base.rationale, private)
     is_of_one = len({member.user_id for member in members}) == 1
     made_up = RATIONALE_OF_ONE if is_of_one else RATIONALE
     rule = PlaybookText(content, trigger, base.rationale if has_rationale else made_up)
     return None if not content or _is_known(rule, cluster, private) else rule
+
+
+def _trigger(triggers: Sequence[str], private: frozenset[str]) -> str:
+    """The case of the base, and another one that its members had: the rule was taught for both."""
+    public = [text for text in triggers if not _is_private(text, private)]
+    if not public:
+        return _without(triggers[0], private) if triggers else ""
+    first = public[0]
+    other = next((text for text in public if _is_other_case(text, first)), "")
+    return f"{first}, or {other[:1].lower()}{other[1:]}" if other else first
+
+
+def _is_other_case(trigger: str, first: str) -> bool:
+    if len(first) + len(trigger) > LONGEST_TRIGGER or not (_ENGLISH_CASE.match(first) and _ENGLISH_CASE.match(trigger)):
+        return False
+    return bool(content_words(trigger)) and overlap(content_words(trigger), content_words(first)) < SAME
 
 
 def _public_sentences(text: str, private: frozenset[str]) -> list[str]:
@@ -53,8 +70,17 @@ def _public_sentences(text: str, private: frozenset[str]) -> list[str]:
 
 
 def _additions(base: Learning, members: Sequence[Learning], private: frozenset[str]) -> list[str]:
-    """Sentences of other members that say something new, those that several members say first."""
-    parts = [part for member in members if member is not base for part in _public_parts(member, private)]
+    """Sentences of other members that say something new, those that several members say first.
+
+    A member adds to a matter that it shares with the base: one rule is about one matter, and says it once.
+    """
+    matter = content_words(base.content)
+    related = [
+        member
+        for member in members
+        if member is not base and overlap(matter, content_words(member.content)) >= SAME_MATTER
+    ]
+    parts = [part for member in related for part in _public_parts(member, private)]
     support = {
         part: sum(overlap(content_words(part), content_words(member.content)) >= SAME for member in members)
         for part in parts

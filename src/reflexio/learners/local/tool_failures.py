@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from reflexio.learners.local.argument_forms import form_difference
 from reflexio.learners.local.candidates import RuleMatch, playbook_match
-from reflexio.learners.local.sentences import CUES, quotes
+from reflexio.learners.local.sentences import CUES, cue_pairs, quotes
 from reflexio.learners.local.triggers import request_before, trigger_of
 from reflexio.models.extraction import Quote, RecordedToolCall, Turn
 
@@ -67,7 +68,7 @@ def _recovery(
     return playbook_match(
         1.15,
         f"Call {worked.name} {differences}. Otherwise it fails: {_shortened(_shape(problem))}",
-        f"The agent calls {worked.name}" + (f" after: {trigger_of(request)}" if request else ""),
+        _trigger(worked.name, trigger_of(request) if request else "", changed),
         "The call failed, and worked when this was changed.",
         (
             *quotes(request),
@@ -80,6 +81,14 @@ def _recovery(
     )
 
 
+def _trigger(tool: str, request: str, changed: Sequence[str]) -> str:
+    """What the user wanted; where that belongs to the case alone, what they name: "the 12th of May instead"."""
+    if request:
+        return f"The agent calls {tool} after: {request}"
+    named = next((what for key, what in cue_pairs("arguments") for name in changed if key.search(name)), "")
+    return f"The user names {named}, and the agent calls {tool}" if named else f"The agent calls {tool}"
+
+
 def _cut_between_words(text: str) -> str:
     head = text[:LONGEST_VALUE]
     return head if len(text) <= LONGEST_VALUE else head.rpartition(" ")[0] or head
@@ -90,6 +99,9 @@ def _difference(key: str, before: dict[str, Any], after: dict[str, Any]) -> str:
         return f"without {key}"
     if _has_other_type(before.get(key), after[key]):
         return f"with {key} as {TYPES[type(after[key])]}, not as {TYPES[type(before[key])]}"
+    value, earlier = after[key], before.get(key)
+    if isinstance(value, str) and isinstance(earlier, str) and (form := form_difference(key, earlier, value)):
+        return f"with {form}"
     old, new = (_value(key, arguments.get(key)) for arguments in (before, after))
     if key in before and old == new:
         return f"with the {key} of the case at hand"

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from reflexio.language.words import content_words
 from reflexio.learners.local.case_details import generalised
-from reflexio.learners.local.grammar import in_third_person, third_person_pronouns
+from reflexio.learners.local.grammar import as_act_of_agent, in_third_person, third_person_pronouns
 from reflexio.learners.local.sentences import CUES, Sentence, cue_pairs, own_sentences
 from reflexio.models.extraction import Turn
 
 LONGEST = 220
+_LONGEST_CASE = 16  # words
+_DIRECT_FORMS = 5  # of the forms of a request
 STANDING = ""
 """The trigger of what holds whatever is asked."""
 
@@ -39,7 +41,7 @@ def request_in(turn: Turn) -> Sentence | None:
 
 def trigger_of(request: Sentence) -> str:
     """A request as a trigger, in the third person; empty when it does not say what is asked for."""
-    text = CUES["greeting"].sub("", request.text).rstrip(" ?.!…")[:LONGEST]
+    text = CUES["emoticon"].sub("", CUES["greeting"].sub("", request.text)).rstrip(" ?.!…")[:LONGEST]
     if CUES["no_request"].match(text):
         return ""
     text = generalised(text)
@@ -49,10 +51,27 @@ def trigger_of(request: Sentence) -> str:
         if match := form.match(text):
             return "The user " + template.format(_uncapitalised(third_person_pronouns(match["what"])))
     if CUES["need"].match(text) or re.match(r"(I|my|we)\b", text, re.I):
-        return in_third_person(re.sub(r"^we\b", "I", text, flags=re.I)).rstrip(".")
+        return in_third_person(text).rstrip(".")
     if _begins_with_verb(text):
         return f"The user asks to {_uncapitalised(third_person_pronouns(text))}"
     return f"The user {'asks' if request.is_question else 'says'}: {third_person_pronouns(text)}"
+
+
+def case_of(condition: str) -> str:
+    """The condition of an instruction as its trigger: "you book a flight" becomes "The agent books a flight"."""
+    if CUES["agent_does"].match(condition):
+        return generalised(as_act_of_agent(condition))
+    return generalised(in_third_person(re.sub(r"^they\b", "people", condition, flags=re.I)).rstrip("."))
+
+
+def own_case(instruction: str) -> str:
+    """The case that an instruction names itself: what the agent is about to do, or must not do without more."""
+    text = instruction.rstrip(".")
+    act = CUES["not_without"].match(text) or CUES["before_doing"].search(text)
+    if act is None or len(act["act"].split()) > _LONGEST_CASE or CUES["of_something_named_before"].search(act["act"]):
+        return ""
+    case = as_act_of_agent(act["act"])
+    return generalised(case) if content_words(case) - content_words(" ".join(CUES.lists["says_nothing"])) else ""
 
 
 def has_content(instruction: str) -> bool:
@@ -77,7 +96,7 @@ def _is_direct(sentence: Sentence) -> bool:
     core = CUES["greeting"].sub("", sentence.own)
     return (
         sentence.is_question
-        or any(form.match(core) for form, _ in cue_pairs("requests")[:4])
+        or any(form.match(core) for form, _ in cue_pairs("requests")[:_DIRECT_FORMS])
         or _begins_with_verb(core)
     )
 

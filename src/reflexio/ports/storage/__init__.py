@@ -10,6 +10,7 @@ from reflexio.ports.storage.database import Store as Store
 from reflexio.ports.storage.database import Tx as Tx
 from reflexio.ports.storage.documents import Configs as Configs
 from reflexio.ports.storage.documents import Keys as Keys
+from reflexio.ports.storage.documents import NewApiKey as NewApiKey
 from reflexio.ports.storage.documents import Operations as Operations
 from reflexio.ports.storage.documents import Receipt as Receipt
 from reflexio.ports.storage.documents import Receipts as Receipts

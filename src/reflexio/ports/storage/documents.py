@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from reflexio.models.access import ALL_SCOPES, KeyScope
 from reflexio.models.extraction import Spend
 from reflexio.models.operation import Operation, UserProgress
 from reflexio.models.usage import Spent, Stall
@@ -18,6 +19,18 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class NewApiKey:
+    """An API key to store: the start of its token, and the digest."""
+
+    org_id: str
+    prefix: str
+    digest: str
+    label: str = ""
+    scopes: frozenset[KeyScope] = ALL_SCOPES
+    owner: str = ""
+
+
+@dataclass(frozen=True)
 class StoredApiKey:
     """An API key as it is stored, without the token."""
 
@@ -26,6 +39,8 @@ class StoredApiKey:
     label: str
     prefix: str
     created_at: int
+    scopes: frozenset[KeyScope]
+    owner: str
 
 
 class Receipts(Protocol):
@@ -54,7 +69,7 @@ class Stalls(Protocol):
 
 
 class Keys(Protocol):
-    def add(self, org_id: str, label: str, prefix: str, digest: str, now: int) -> StoredApiKey: ...
+    def add(self, key: NewApiKey, now: int) -> StoredApiKey: ...
 
     def find(self, digest: str) -> StoredApiKey | None:
         """The key with this digest, unless it was revoked."""
@@ -68,6 +83,10 @@ class Keys(Protocol):
 
 
 class Spending(Protocol):
+    @property
+    def max_daily_tokens(self) -> int | None:
+        """The operator's cap on the tokens of a day, for each organisation. None is no cap."""
+
     def add(self, day: str, operation: str, cost: Spend) -> None:
         """Adds to the row of this day, operation and model."""
 

@@ -100,6 +100,9 @@ class Requests(Protocol):
 
     def remove_ids(self, request_ids: Sequence[str]) -> int: ...
 
+    def sum_redacted(self, user_id: str) -> int:
+        """How many marks replace what was redacted in the user's requests."""
+
     def count(self, user_id: str | None = None) -> int: ...
 
 
@@ -158,6 +161,9 @@ class Interactions(Protocol):
     def by_words(self, where: TurnFilter, query: str, limit: int) -> Matched: ...
 
     def by_vector(self, where: TurnFilter, query: QueryVector, limit: int, also: Sequence[int] = ()) -> Matched: ...
+
+    def cosines(self, ids: Sequence[int], query: QueryVector) -> dict[int, float]:
+        """The cosine of each of these turns, of any user, that has a vector."""
 
 
 class Users(Protocol):

@@ -78,7 +78,10 @@ async def _regularise(response: httpx2.Response) -> None:
 def connect(address: ModelAddress) -> httpx2.AsyncClient:
     """A client that limits the length of answers. It asks for uncompressed ones, so that their bytes can be counted."""
     timeout = address.options.timeout
-    client = create_async_httpx2_client(timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)))
+    client = create_async_httpx2_client(
+        timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+        transport=address.addresses.guard(httpx2.AsyncHTTPTransport()) if address.addresses else None,
+    )
     client.headers["Accept-Encoding"] = "identity"
     hooks = [_bound, _regularise] if address.protocol == "openai" else [_bound]
     client.event_hooks = {**client.event_hooks, "response": hooks}

@@ -1,6 +1,7 @@
 """Turns pydantic-ai's errors into ours, which say who must act when a call fails."""
 
 import json
+import logging
 import re
 
 import httpx2
@@ -28,6 +29,9 @@ from reflexio.errors import (
 from reflexio.models.extraction import Spend
 from reflexio.providers.billing import is_out_of_credit
 from reflexio.providers.chat.resolve import ModelAddress
+from reflexio.providers.outgoing import AddressRefused
+
+log = logging.getLogger("reflexio")
 
 MAX_CHARACTERS = 300
 MIN_KEY_CHARACTERS = 8  # shorter ones are placeholders, and parts of words
@@ -75,11 +79,20 @@ FAILURES = (
 
 
 def failure(error: Exception, address: ModelAddress, spend: Spend) -> ProviderError:
-    """The error to raise instead, with the provider's own words and without the key."""
+    """The error to raise instead, without the key. The words of a server that an organisation chose are only logged."""
+    if refused := _refused_address(error):
+        return ProviderRefused(f"{address.name}: {refused}", reason="auth", spend=spend)
     words = " ".join(words_of(error).split())
     if len(address.api_key) >= MIN_KEY_CHARACTERS:
         words = words.replace(address.api_key, "…")
-    detail = f"{address.name}: {words[:MAX_CHARACTERS]}"
+    if address.addresses is not None:
+        log.warning("%s: %s", address.name, words[:MAX_CHARACTERS])
+        words = _without_words(error)
+    return _classified(error, f"{address.name}: {words[:MAX_CHARACTERS]}", address, spend)
+
+
+def _classified(error: Exception, detail: str, address: ModelAddress, spend: Spend) -> ProviderError:
+    """Who must act, by the class of the error."""
     if _is_answer_too_long(error):
         return UnreadableAnswer(detail, spend=spend)
     match error:
@@ -174,6 +187,27 @@ def _is_answer_too_long(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
+
+
+def _refused_address(error: BaseException | None) -> AddressRefused | None:
+    while error is not None and not isinstance(error, AddressRefused):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _without_words(error: Exception) -> str:
+    """What happened, without a byte of what an internal server may have answered."""
+    match error:
+        case ModelHTTPError():
+            return f"HTTP {error.status_code}"
+        case _ if _is_answer_too_long(error):
+            return "the answer is too long"
+        case ModelAPIError():
+            return "the server cannot be reached, or its answer cannot be read"
+        case TimeoutError():
+            return "no answer in time"
+        case _:
+            return type(error).__name__
 
 
 def _body(error: ModelAPIError) -> str:

@@ -12,6 +12,7 @@ from reflexio.ports.chat import A, Messages, Reply
 
 if TYPE_CHECKING:
     from reflexio.providers.chat.session import ChatSession
+    from reflexio.providers.outgoing import OutgoingAddresses
 
 WireProtocol = Literal["openai", "anthropic", "google"]
 StructuredOutput = Literal["tools", "json_schema", "prompt"]
@@ -75,7 +76,10 @@ OTHER_NAMES = {"gemini": "google", "google-gla": "google", "claude": "anthropic"
 
 @dataclass(frozen=True)
 class ModelAddress:
-    """A model at a provider, with everything that is needed to call it."""
+    """A model at a provider, with everything that is needed to call it.
+
+    `addresses` checks a base URL that an organisation has chosen; one of the operator is not checked.
+    """
 
     provider: str
     model: str
@@ -83,6 +87,7 @@ class ModelAddress:
     base_url: str
     api_key: str = field(default="", repr=False)
     options: CallOptions = DEFAULT_OPTIONS
+    addresses: "OutgoingAddresses | None" = field(default=None, repr=False)
 
     @property
     def name(self) -> str:

@@ -145,7 +145,8 @@ class ChatSession:
 
     def _check_declined(self, completed: _Completion) -> None:
         if completed.response.finish_reason == "content_filter":
-            refusal = (completed.response.provider_details or {}).get("refusal", "")
+            details = completed.response.provider_details or {}
+            refusal = "" if self._address.addresses else details.get("refusal", "")
             words = " ".join(str(refusal).split())
             raise Declined(f"{self._address.name}: {words}".strip(": "), spend=completed.spend)
 

@@ -1,5 +1,6 @@
 """Embeddings endpoints with OpenAI's protocol: OpenAI's own, or a local server."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from reflexio.providers.billing import is_out_of_credit
+from reflexio.providers.outgoing import OPERATORS, AddressRefused
+
+log = logging.getLogger("reflexio")
 
 OPENAI_URL = "https://api.openai.com/v1"
 TEXTS_PER_REQUEST = 128
@@ -45,6 +49,8 @@ class OpenAIEmbedder:
         self._model = model
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = httpx.AsyncClient(base_url=base_url or OPENAI_URL, headers=headers, timeout=TIMEOUT)
+        # A proxy of the environment stays in use.
+        OPERATORS.guard(self._client._transport)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
@@ -63,8 +69,11 @@ class OpenAIEmbedder:
         body = {"model": self._model.model, "input": texts, "encoding_format": "float", **length}
         try:
             response = await self._client.post("embeddings", json=body)
+        except AddressRefused as error:
+            raise ProviderRefused(f"{self.name}: {error}") from error
         except httpx.RequestError as error:
-            raise ProviderUnavailable(f"{self.name}: {type(error).__name__} {error}") from error
+            log.warning("%s: %s %s", self.name, type(error).__name__, error)
+            raise ProviderUnavailable(f"{self.name}: {type(error).__name__}") from error
         if not response.is_success:
             raise _failure(self.name, response)
         return _vectors(self._model, response, count=len(texts))
@@ -77,7 +86,9 @@ def _sendable(text: str) -> str:
 
 def _failure(name: str, response: httpx.Response) -> ProviderError:
     status = response.status_code
-    detail = f"{name}: HTTP {status} {response.text[:300]}"
+    # The words of the endpoint are for the operator: a caller sees none of what an internal server answers.
+    log.warning("%s: HTTP %s %s", name, status, response.text[:300])
+    detail = f"{name}: HTTP {status}"
     if status == 402 or (status == 429 and is_out_of_credit(response.text)):
         return ProviderRefused(detail, reason="billing")
     if status in (401, 403):
@@ -94,7 +105,9 @@ def _vectors(model: EmbeddingModel, response: httpx.Response, *, count: int) -> 
             raise ValueError("indexes are missing or repeated")
         vectors = np.array([row["embedding"] for row in rows], np.float64)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise ProviderError(f"{model.name}: the answer is not a list of embeddings ({error!r}).") from error
+        raise ProviderError(
+            f"{model.name}: the answer is not a list of embeddings ({type(error).__name__})."
+        ) from error
     if vectors.shape != (count, model.dimensions):
         raise ProviderError(f"{model.name}: expected {(count, model.dimensions)} numbers, got {vectors.shape}.")
     largest = np.abs(vectors).max(axis=1, keepdims=True)

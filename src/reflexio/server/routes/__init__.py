@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from reflexio.app import Reflexio
 from reflexio.ports.storage import Store
+from reflexio.server.scopes import get_caller
 
 
 def get_reflexio(request: Request) -> Reflexio:
@@ -18,4 +19,4 @@ def get_reflexio(request: Request) -> Reflexio:
 
 def get_store(request: Request) -> Store:
     """The store of the caller's organisation."""
-    return get_reflexio(request).database.of(request.scope["org_id"])
+    return get_reflexio(request).database.of(get_caller(request).org_id)

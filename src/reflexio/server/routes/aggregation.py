@@ -4,6 +4,7 @@ from fastapi import Request
 
 from reflexio.aggregation import review, review_queue
 from reflexio.errors import Conflict
+from reflexio.models.access import KeyScope
 from reflexio.models.review import (
     GetReviewQueueRequest,
     GetReviewQueueResponse,
@@ -15,6 +16,7 @@ from reflexio.models.review import (
 )
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
+from reflexio.server.scopes import get_caller, needs
 
 router = Router(prefix="/api", tag="operations")
 review_router = Router(prefix="/api", tag="review")
@@ -22,7 +24,7 @@ NO_WAIT_SECONDS = 3.0
 """How long a call without `wait_for_response` still waits: most runs without a slow model end within it."""
 
 
-@router.post("/run_playbook_aggregation", response_model_exclude_none=True)
+@router.post("/run_playbook_aggregation", response_model_exclude_none=True, openapi_extra=needs(KeyScope.REVIEW))
 async def run_playbook_aggregation(
     request: Request, body: RunPlaybookAggregationRequest, wait_for_response: bool = True
 ) -> RunPlaybookAggregationResponse:
@@ -42,7 +44,7 @@ async def run_playbook_aggregation(
     return RunPlaybookAggregationResponse.of(operation, run.operation_id)
 
 
-@review_router.direct("POST", "/get_review_queue")
+@review_router.direct("POST", "/get_review_queue", KeyScope.READ)
 async def get_review_queue(request: Request, body: GetReviewQueueRequest) -> GetReviewQueueResponse:
     """Agent playbooks that wait for a decision, newest first, with evidence, support, disagreement and difference.
 
@@ -51,19 +53,21 @@ async def get_review_queue(request: Request, body: GetReviewQueueRequest) -> Get
     return await review_queue.review_queue(get_store(request), get_reflexio(request).embedder.name, body)
 
 
-@review_router.direct("POST", "/review_agent_playbooks")
+@review_router.direct("POST", "/review_agent_playbooks", KeyScope.REVIEW)
 async def review_agent_playbooks(request: Request, body: ReviewAgentPlaybooksRequest) -> ReviewResponse:
     """Approves, rejects or reopens several agent playbooks, all or none. Reviewer, time and reason are recorded.
 
     Approving a playbook retires those that it replaces. A 404 for an unknown id, a 409 for a replaced playbook.
     """
-    return await review.decide_many(get_store(request), get_reflexio(request).clock, body)
+    return await review.decide_many(
+        get_store(request), get_reflexio(request).clock, body, owner=get_caller(request).owner
+    )
 
 
-@review_router.direct("POST", "/undo_review")
+@review_router.direct("POST", "/undo_review", KeyScope.REVIEW)
 async def undo_review(request: Request, body: UndoReviewRequest) -> ReviewResponse:
     """Takes back the last decision about each playbook and the edit that came with it, all or none.
 
     Playbooks that the decision had retired are restored. A 409 for a playbook without a decision.
     """
-    return await review.undo(get_store(request), get_reflexio(request).clock, body)
+    return await review.undo(get_store(request), get_reflexio(request).clock, body, owner=get_caller(request).owner)

@@ -2,6 +2,7 @@
 
 from fastapi import Request
 
+from reflexio.models.access import KeyScope
 from reflexio.models.evaluation import (
     GetAgentSuccessEvaluationResultsRequest,
     GetAgentSuccessEvaluationResultsResponse,
@@ -11,7 +12,7 @@ from reflexio.server.direct import Router
 router = Router(prefix="/api", tag="evaluation")
 
 
-@router.direct("POST", "/get_agent_success_evaluation_results")
+@router.direct("POST", "/get_agent_success_evaluation_results", KeyScope.READ)
 async def get_agent_success_evaluation_results(
     request: Request, body: GetAgentSuccessEvaluationResultsRequest
 ) -> GetAgentSuccessEvaluationResultsResponse:

@@ -9,6 +9,7 @@ from starlette.responses import FileResponse, PlainTextResponse
 import reflexio
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio
+from reflexio.server.scopes import OPEN
 
 router = Router(tag="health")
 
@@ -16,27 +17,27 @@ DOCUMENTATION_PAGE = Path(__file__).with_name("documentation.html")
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 
 
-@router.get("/docs", include_in_schema=False)
+@router.get("/docs", include_in_schema=False, openapi_extra=OPEN)
 async def documentation() -> FileResponse:
     """Every route with its fields, and a form to try it. The page loads nothing from elsewhere."""
     headers = {"Content-Security-Policy": CONTENT_POLICY}
     return FileResponse(DOCUMENTATION_PAGE, media_type="text/html", headers=headers)
 
 
-@router.get("/")
+@router.get("/", openapi_extra=OPEN)
 async def root() -> dict[str, str]:
     """Name, version, and the path of the documentation."""
     return {"name": "Reflexio", "version": reflexio.__version__, "documentation": "/docs"}
 
 
-@router.get("/health/live")
-@router.get("/healthz", operation_id="healthz")
+@router.get("/health/live", openapi_extra=OPEN)
+@router.get("/healthz", operation_id="healthz", openapi_extra=OPEN)
 async def live() -> dict[str, str]:
     """`{"status": "ok"}` while the process runs. Does not use the database."""
     return {"status": "ok"}
 
 
-@router.get("/health")
+@router.get("/health", openapi_extra=OPEN)
 async def health(request: Request) -> dict[str, Any]:
     """`status` is "ok" while the process runs. Does not use the database.
 
@@ -60,7 +61,7 @@ METRICS = {
 }
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse, openapi_extra=OPEN)
 async def metrics(request: Request) -> PlainTextResponse:
     """Gauges and counters of the whole server in Prometheus' text format. They name no organisation and no user."""
     status = get_reflexio(request).index_status
@@ -77,14 +78,14 @@ async def metrics(request: Request) -> PlainTextResponse:
     return PlainTextResponse("".join(lines), media_type="text/plain; version=0.0.4")
 
 
-@router.get("/health/ready")
+@router.get("/health/ready", openapi_extra=OPEN)
 async def ready(request: Request) -> dict[str, str]:
     """`{"status": "ready"}` when the database answers, else a 503."""
     await get_reflexio(request).database.ping()
     return {"status": "ready"}
 
 
-@router.get("/meta/version")
+@router.get("/meta/version", openapi_extra=OPEN)
 async def meta_version() -> dict[str, str]:
     """`{"version": "…"}`, the installed version."""
     return {"version": reflexio.__version__}

@@ -8,6 +8,7 @@ from reflexio.errors import InvalidRequest
 from reflexio.interactions import browse, erase
 from reflexio.interactions import publish as publishing
 from reflexio.learning.service import learning_status as read_learning_status
+from reflexio.models.access import KeyScope
 from reflexio.models.interaction import (
     BulkDeleteResponse,
     ClearUserDataRequest,
@@ -32,6 +33,7 @@ from reflexio.models.paging import Cursor
 from reflexio.models.wire import Name
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
+from reflexio.server.scopes import needs
 
 router = Router(prefix="/api", tag="interactions")
 
@@ -56,7 +58,7 @@ PUBLISH_PARAMETERS: list[dict[str, Any]] = [
 ]
 
 
-@router.direct("POST", "/publish_interaction", openapi_extra={"parameters": PUBLISH_PARAMETERS})
+@router.direct("POST", "/publish_interaction", KeyScope.PUBLISH, parameters=PUBLISH_PARAMETERS)
 async def publish_interaction(request: Request, body: PublishRequest) -> PublishResponse:
     """Stores the turns of one user. They are on disk when the response is sent.
 
@@ -84,25 +86,25 @@ async def publish_interaction(request: Request, body: PublishRequest) -> Publish
         return await parts.learning.learn_publish(mine, body.user_id, await publish())
 
 
-@router.get("/learning_status", response_model_exclude_none=True)
+@router.get("/learning_status", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def learning_status(request: Request, request_id: Name) -> LearningStatusResponse:
     """How far learning from one publish has come. A 404 for an unknown request."""
     return await read_learning_status(get_store(request), get_reflexio(request).clock, request_id)
 
 
-@router.direct("POST", "/finalize_session")
+@router.direct("POST", "/finalize_session", KeyScope.PUBLISH)
 async def finalize_session(request: Request, body: FinalizeSessionRequest) -> FinalizeSessionResponse:
     """Marks the newest publish of a session as its last one."""
     return await publishing.finalize_session(get_store(request), body.user_id, body.session_id)
 
 
-@router.direct("POST", "/get_interactions")
+@router.direct("POST", "/get_interactions", KeyScope.READ)
 async def get_interactions(request: Request, body: GetInteractionsRequest) -> GetInteractionsResponse:
     """A user's turns, newest first."""
     return await browse.interactions(get_store(request), body)
 
 
-@router.get("/get_all_interactions", response_model_exclude_none=True)
+@router.get("/get_all_interactions", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def get_all_interactions(
     request: Request, limit: Annotated[int, Query(gt=0)] = 100, cursor: Cursor | None = None
 ) -> GetInteractionsResponse:
@@ -110,43 +112,43 @@ async def get_all_interactions(
     return await browse.all_interactions(get_store(request), limit, cursor)
 
 
-@router.direct("POST", "/get_requests")
+@router.direct("POST", "/get_requests", KeyScope.READ)
 async def get_requests(request: Request, body: GetRequestsRequest) -> GetRequestsResponse:
     """Publishes with their turns, grouped by session, newest first. All given conditions must match."""
     return await browse.requests(get_store(request), body)
 
 
-@router.direct("DELETE", "/delete_interaction")
+@router.direct("DELETE", "/delete_interaction", KeyScope.ADMIN)
 async def delete_interaction(request: Request, body: DeleteInteractionRequest) -> DeleteResponse:
     """Deletes one turn. A 404 when the user has no such turn."""
     return await erase.delete_interaction(get_store(request), body.user_id, body.interaction_id)
 
 
-@router.direct("DELETE", "/delete_request")
+@router.direct("DELETE", "/delete_request", KeyScope.ADMIN)
 async def delete_request(request: Request, body: DeleteRequestRequest) -> DeleteResponse:
     """Deletes one publish with its turns. A 404 for an unknown request."""
     return await erase.delete_request(get_store(request), body.request_id)
 
 
-@router.direct("DELETE", "/delete_session")
+@router.direct("DELETE", "/delete_session", KeyScope.ADMIN)
 async def delete_session(request: Request, body: DeleteSessionRequest) -> DeleteSessionResponse:
     """Deletes all publishes of a session. An unknown session deletes 0."""
     return await erase.delete_session(get_store(request), body.session_id)
 
 
-@router.direct("DELETE", "/delete_requests_by_ids")
+@router.direct("DELETE", "/delete_requests_by_ids", KeyScope.ADMIN)
 async def delete_requests_by_ids(request: Request, body: DeleteRequestsByIdsRequest) -> BulkDeleteResponse:
     """Deletes several publishes. Unknown ids are ignored."""
     return await erase.delete_requests(get_store(request), body.request_ids)
 
 
-@router.delete("/delete_all_interactions")
+@router.delete("/delete_all_interactions", openapi_extra=needs(KeyScope.ADMIN))
 async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
     """Deletes all turns and publishes of all users of the organisation; it cannot be undone. The count is of turns."""
     return await erase.delete_all_interactions(get_store(request))
 
 
-@router.direct("POST", "/clear_user_data")
+@router.direct("POST", "/clear_user_data", KeyScope.ADMIN)
 async def clear_user_data(request: Request, body: ClearUserDataRequest) -> ClearUserDataResponse:
     """Deletes everything of one user, in one transaction; it cannot be undone. An unknown user gives zeros.
 

@@ -7,8 +7,9 @@ from fastapi import Query, Request
 
 from reflexio.aggregation import review
 from reflexio.learning import manual_edits, provenance
+from reflexio.models.access import KeyScope
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
-from reflexio.models.learning import Kind
+from reflexio.models.learning import Kind, PlaybookStatus
 from reflexio.models.playbook import (
     AddAgentPlaybookRequest,
     AddUserPlaybookRequest,
@@ -48,6 +49,7 @@ from reflexio.ports.storage import LearningFilter
 from reflexio.retrieval import filters
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
+from reflexio.server.scopes import get_caller, needs, require
 
 router = Router(prefix="/api", tag="learnings")
 
@@ -56,21 +58,23 @@ def _now(request: Request) -> int:
     return get_reflexio(request).clock.now()
 
 
-@router.direct("POST", "/add_user_profile")
+@router.direct("POST", "/add_user_profile", KeyScope.PUBLISH)
 async def add_user_profile(request: Request, body: AddUserProfileRequest) -> AddResponse:
     """Stores profiles, all or none. A `profile_id` that exists already is a 409."""
     return await _add(request, body.user_profiles)
 
 
-@router.direct("POST", "/add_user_playbook")
+@router.direct("POST", "/add_user_playbook", KeyScope.PUBLISH)
 async def add_user_playbook(request: Request, body: AddUserPlaybookRequest) -> AddResponse:
     """Stores user playbooks, all or none."""
     return await _add(request, body.user_playbooks)
 
 
-@router.direct("POST", "/add_agent_playbook")
+@router.direct("POST", "/add_agent_playbook", KeyScope.PUBLISH)
 async def add_agent_playbook(request: Request, body: AddAgentPlaybookRequest) -> AddResponse:
-    """Stores agent playbooks, all or none. They are pending unless `playbook_status` says otherwise."""
+    """Stores agent playbooks, all or none. They are pending; another `playbook_status` needs the scope `review`."""
+    if any(playbook.playbook_status is not PlaybookStatus.PENDING for playbook in body.agent_playbooks):
+        require(request, KeyScope.REVIEW)
     return await _add(request, body.agent_playbooks)
 
 
@@ -80,14 +84,14 @@ async def _add(request: Request, entries: Sequence[NewUserProfile | NewUserPlayb
     return await manual_edits.add(get_store(request), reflexio.scopes, reflexio.immediate_embedder, new, scopes)
 
 
-@router.direct("POST", "/get_profiles")
+@router.direct("POST", "/get_profiles", KeyScope.READ)
 async def get_profiles(request: Request, body: GetUserProfilesRequest) -> GetProfilesResponse:
     """A user's profiles, newest first: current ones unless `status_filter` says otherwise, never expired ones."""
     where = filters.listed_profiles(body, _now(request))
     return await _profiles(request, where, body.top_k, body.cursor)
 
 
-@router.get("/get_all_profiles", response_model_exclude_none=True)
+@router.get("/get_all_profiles", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def get_all_profiles(
     request: Request, selection: Annotated[GetAllProfilesRequest, Query()]
 ) -> GetProfilesResponse:
@@ -107,7 +111,7 @@ async def _profiles(
     )
 
 
-@router.direct("POST", "/get_user_playbooks")
+@router.direct("POST", "/get_user_playbooks", KeyScope.READ)
 async def get_user_playbooks(request: Request, body: GetUserPlaybooksRequest) -> GetUserPlaybooksResponse:
     """User playbooks, newest first: current ones unless `status_filter` says otherwise."""
     page = await manual_edits.list_learnings(
@@ -120,7 +124,7 @@ async def get_user_playbooks(request: Request, body: GetUserPlaybooksRequest) ->
     )
 
 
-@router.direct("POST", "/get_agent_playbooks")
+@router.direct("POST", "/get_agent_playbooks", KeyScope.READ)
 async def get_agent_playbooks(request: Request, body: GetAgentPlaybooksRequest) -> GetAgentPlaybooksResponse:
     """Agent playbooks with any decision, newest first. A `status_filter` of pending includes those not decided yet."""
     page = await manual_edits.list_learnings(
@@ -133,20 +137,20 @@ async def get_agent_playbooks(request: Request, body: GetAgentPlaybooksRequest) 
     )
 
 
-@router.get("/get_profile_statistics", response_model_exclude_none=True)
+@router.get("/get_profile_statistics", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def get_profile_statistics(request: Request) -> ProfileStatisticsResponse:
     """The number of profiles in the organisation, by status."""
     return await manual_edits.profile_statistics(get_store(request), get_reflexio(request).clock)
 
 
-@router.direct("PUT", "/update_user_profile")
+@router.direct("PUT", "/update_user_profile", KeyScope.PUBLISH)
 async def update_user_profile(request: Request, body: UpdateUserProfileRequest) -> UpdateResponse:
     """Changes a profile. Absent fields stay as they are. A 404 when the user has no such profile."""
     reflexio = get_reflexio(request)
     return await manual_edits.update_profile(get_store(request), reflexio.clock, reflexio.immediate_embedder, body)
 
 
-@router.direct("PUT", "/update_user_playbook")
+@router.direct("PUT", "/update_user_playbook", KeyScope.PUBLISH)
 async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest) -> UpdateResponse:
     """Changes a user playbook. Absent fields stay as they are. A 404 for an unknown id."""
     where = LearningFilter(Kind.USER_PLAYBOOK, ids=(body.user_playbook_id,))
@@ -162,85 +166,85 @@ async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest
     return await manual_edits.update(*edited, where, changes)
 
 
-@router.direct("PUT", "/update_agent_playbook")
+@router.direct("PUT", "/update_agent_playbook", KeyScope.REVIEW)
 async def update_agent_playbook(request: Request, body: UpdateAgentPlaybookRequest) -> UpdateResponse:
     """Changes the wording of an agent playbook, the decision about it, or both. Absent fields stay as they are."""
-    return await review.edit(get_store(request), get_reflexio(request).clock, body)
+    return await review.edit(get_store(request), get_reflexio(request).clock, body, owner=get_caller(request).owner)
 
 
-@router.direct("PUT", "/update_agent_playbook_status")
+@router.direct("PUT", "/update_agent_playbook_status", KeyScope.REVIEW)
 async def update_agent_playbook_status(request: Request, body: UpdatePlaybookStatusRequest) -> UpdateResponse:
     """Approves, rejects or reopens an agent playbook. Reviewer, time and reason are recorded."""
-    return await review.decide(get_store(request), get_reflexio(request).clock, body)
+    return await review.decide(get_store(request), get_reflexio(request).clock, body, owner=get_caller(request).owner)
 
 
-@router.direct("DELETE", "/delete_profile")
+@router.direct("DELETE", "/delete_profile", KeyScope.REVIEW)
 async def delete_profile(request: Request, body: DeleteUserProfileRequest) -> DeleteResponse:
     """Deletes one profile by id, or all profiles of the user that contain `search_query`. A 404 for an unknown id."""
     return await manual_edits.delete_profiles(get_store(request), body)
 
 
-@router.direct("DELETE", "/delete_user_playbook")
+@router.direct("DELETE", "/delete_user_playbook", KeyScope.REVIEW)
 async def delete_user_playbook(request: Request, body: DeleteUserPlaybookRequest) -> DeleteResponse:
     """Deletes one user playbook. A 404 for an unknown id."""
     where = LearningFilter(Kind.USER_PLAYBOOK, ids=(body.user_playbook_id,))
     return await manual_edits.delete_one(get_store(request), where)
 
 
-@router.direct("DELETE", "/delete_agent_playbook")
+@router.direct("DELETE", "/delete_agent_playbook", KeyScope.REVIEW)
 async def delete_agent_playbook(request: Request, body: DeleteAgentPlaybookRequest) -> DeleteResponse:
     """Deletes one agent playbook. A 404 for an unknown id."""
     where = LearningFilter(Kind.AGENT_PLAYBOOK, ids=(body.agent_playbook_id,))
     return await manual_edits.delete_one(get_store(request), where)
 
 
-@router.direct("DELETE", "/delete_profiles_by_ids")
+@router.direct("DELETE", "/delete_profiles_by_ids", KeyScope.REVIEW)
 async def delete_profiles_by_ids(request: Request, body: DeleteProfilesByIdsRequest) -> BulkDeleteResponse:
     """Deletes several profiles. Unknown ids are ignored."""
     where = LearningFilter(Kind.PROFILE, keys=tuple(body.profile_ids))
     return await manual_edits.delete_many(get_store(request), where)
 
 
-@router.direct("DELETE", "/delete_user_playbooks_by_ids")
+@router.direct("DELETE", "/delete_user_playbooks_by_ids", KeyScope.REVIEW)
 async def delete_user_playbooks_by_ids(request: Request, body: DeleteUserPlaybooksByIdsRequest) -> BulkDeleteResponse:
     """Deletes several user playbooks. Unknown ids are ignored."""
     where = LearningFilter(Kind.USER_PLAYBOOK, ids=tuple(body.user_playbook_ids))
     return await manual_edits.delete_many(get_store(request), where)
 
 
-@router.direct("DELETE", "/delete_agent_playbooks_by_ids")
+@router.direct("DELETE", "/delete_agent_playbooks_by_ids", KeyScope.REVIEW)
 async def delete_agent_playbooks_by_ids(request: Request, body: DeleteAgentPlaybooksByIdsRequest) -> BulkDeleteResponse:
     """Deletes several agent playbooks. Unknown ids are ignored."""
     where = LearningFilter(Kind.AGENT_PLAYBOOK, ids=tuple(body.agent_playbook_ids))
     return await manual_edits.delete_many(get_store(request), where)
 
 
-@router.delete("/delete_all_profiles")
+@router.delete("/delete_all_profiles", openapi_extra=needs(KeyScope.ADMIN))
 async def delete_all_profiles(request: Request) -> BulkDeleteResponse:
     """Deletes all profiles of all users of the organisation; it cannot be undone."""
     return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.PROFILE))
 
 
-@router.delete("/delete_all_user_playbooks")
+@router.delete("/delete_all_user_playbooks", openapi_extra=needs(KeyScope.ADMIN))
 async def delete_all_user_playbooks(request: Request) -> BulkDeleteResponse:
     """Deletes all user playbooks of all users of the organisation; it cannot be undone."""
     return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.USER_PLAYBOOK))
 
 
-@router.delete("/delete_all_agent_playbooks")
+@router.delete("/delete_all_agent_playbooks", openapi_extra=needs(KeyScope.ADMIN))
 async def delete_all_agent_playbooks(request: Request) -> BulkDeleteResponse:
     """Deletes all agent playbooks of the organisation; it cannot be undone."""
     return await manual_edits.delete_many(get_store(request), LearningFilter(Kind.AGENT_PLAYBOOK))
 
 
-@router.delete("/delete_all_playbooks")
+@router.delete("/delete_all_playbooks", openapi_extra=needs(KeyScope.ADMIN))
 async def delete_all_playbooks(request: Request) -> BulkDeleteResponse:
     """Deletes all user playbooks and agent playbooks of the organisation; it cannot be undone."""
     both = LearningFilter(Kind.USER_PLAYBOOK), LearningFilter(Kind.AGENT_PLAYBOOK)
     return await manual_edits.delete_many(get_store(request), *both)
 
 
-@router.direct("POST", "/get_learning_provenance")
+@router.direct("POST", "/get_learning_provenance", KeyScope.READ)
 async def get_learning_provenance(request: Request, body: GetLearningProvenanceRequest) -> LearningProvenanceResponse:
     """Why a learning exists: the turns it cites, the learner, what it replaced, and its history.
 
@@ -249,7 +253,7 @@ async def get_learning_provenance(request: Request, body: GetLearningProvenanceR
     return await provenance.provenance(get_store(request), body)
 
 
-@router.direct("POST", "/record_outcome")
+@router.direct("POST", "/record_outcome", KeyScope.PUBLISH)
 async def record_outcome(request: Request, body: RecordOutcomeRequest) -> UpdateResponse:
     """Counts that playbooks helped, hurt, or were learned again. Unknown ids are ignored."""
     return await manual_edits.record_outcome(get_store(request), body)

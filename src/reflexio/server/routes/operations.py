@@ -13,6 +13,7 @@ from reflexio.errors import Conflict, NotFound
 from reflexio.jobs import operations
 from reflexio.learning import rerun, stall, upgrade
 from reflexio.learning.service import manual_playbook_scope, manual_profile_scope
+from reflexio.models.access import KeyScope
 from reflexio.models.learning import Kind, Status
 from reflexio.models.operation import (
     CancelOperationRequest,
@@ -43,6 +44,7 @@ from reflexio.ports.storage import TurnScope, Tx
 from reflexio.ports.work import Json
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
+from reflexio.server.scopes import needs
 
 router = Router(tag="operations")
 
@@ -59,7 +61,7 @@ def _now(request: Request) -> int:
     return get_reflexio(request).clock.now()
 
 
-@router.direct("POST", "/api/upgrade_all_profiles")
+@router.direct("POST", "/api/upgrade_all_profiles", KeyScope.REVIEW)
 async def upgrade_all_profiles(request: Request, body: UpgradeProfilesRequest) -> UpgradeProfilesResponse:
     """Makes pending profiles current, archives the current ones, and deletes those archived before.
 
@@ -80,7 +82,7 @@ async def upgrade_all_profiles(request: Request, body: UpgradeProfilesRequest) -
     )
 
 
-@router.direct("POST", "/api/upgrade_all_user_playbooks")
+@router.direct("POST", "/api/upgrade_all_user_playbooks", KeyScope.REVIEW)
 async def upgrade_all_user_playbooks(
     request: Request, body: UpgradeUserPlaybooksRequest
 ) -> UpgradeUserPlaybooksResponse:
@@ -97,7 +99,7 @@ async def upgrade_all_user_playbooks(
     )
 
 
-@router.direct("POST", "/api/downgrade_all_profiles")
+@router.direct("POST", "/api/downgrade_all_profiles", KeyScope.REVIEW)
 async def downgrade_all_profiles(request: Request, body: DowngradeProfilesRequest) -> DowngradeProfilesResponse:
     """Swaps current and archived profiles. When nothing is archived, nothing changes and `success` is false."""
     now, scope = _now(request), upgrade.profile_scope(body)
@@ -112,7 +114,7 @@ async def downgrade_all_profiles(request: Request, body: DowngradeProfilesReques
     )
 
 
-@router.direct("POST", "/api/downgrade_all_user_playbooks")
+@router.direct("POST", "/api/downgrade_all_user_playbooks", KeyScope.REVIEW)
 async def downgrade_all_user_playbooks(
     request: Request, body: DowngradeUserPlaybooksRequest
 ) -> DowngradeUserPlaybooksResponse:
@@ -127,7 +129,7 @@ async def downgrade_all_user_playbooks(
     )
 
 
-@router.get("/api/get_operation_status", response_model_exclude_none=True)
+@router.get("/api/get_operation_status", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def get_operation_status(
     request: Request, service_name: Name = "profile_generation"
 ) -> GetOperationStatusResponse:
@@ -145,7 +147,7 @@ async def get_operation_status(
     return GetOperationStatusResponse(success=status is not None, operation_status=status, msg=msg)
 
 
-@router.direct("POST", "/api/cancel_operation")
+@router.direct("POST", "/api/cancel_operation", KeyScope.REVIEW)
 async def cancel_operation(request: Request, body: CancelOperationRequest) -> CancelOperationResponse:
     """Asks the running operation of one service, or of all, to stop. It stops after the current window."""
     now = _now(request)
@@ -161,7 +163,7 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-@router.get("/api/operations/{operation_id}/events", response_class=EventStream)
+@router.get("/api/operations/{operation_id}/events", response_class=EventStream, openapi_extra=needs(KeyScope.READ))
 async def operation_events(request: Request, operation_id: str) -> EventStream:
     """The progress of an operation as server-sent events: one `progress` event now and one after each change.
 
@@ -190,19 +192,19 @@ async def _events(updates: AsyncIterator[OperationStatusInfo | None]) -> AsyncIt
             yield ": still at it\n\n"
 
 
-@router.get("/api/usage", response_model_exclude_none=True)
+@router.get("/api/usage", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def usage(request: Request, days: Annotated[int, Query(ge=1, le=366)] = 30) -> UsageResponse:
     """Model calls and tokens by day (UTC), operation and model, newest first, and today's budget."""
     return await read_usage(get_store(request), get_reflexio(request).clock, days)
 
 
-@router.get("/stall_state", response_model_exclude_none=True)
+@router.get("/stall_state", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def stall_state(request: Request) -> StallStateResponse:
     """Whether learning waits because a provider refuses the key or the bill. Turns published meanwhile are kept."""
     return StallStateResponse.of(await get_store(request).read(stall.state))
 
 
-@router.post("/stall_state/notified")
+@router.post("/stall_state/notified", openapi_extra=needs(KeyScope.PUBLISH))
 async def stall_state_notified(request: Request) -> MarkNotifiedResponse:
     """Records that a person was notified of the stall. False when there is no stall."""
     return MarkNotifiedResponse(notified_in_cc=await get_store(request).write(stall.mark_notified))
@@ -230,7 +232,7 @@ async def _manual(request: Request, kind: Kind, scope: TurnScope, body: BaseMode
     return {"success": not run.failed_users, "msg": f"Generated {run.count}{failed}", name: run.count}
 
 
-@router.direct("POST", "/api/rerun_profile_generation")
+@router.direct("POST", "/api/rerun_profile_generation", KeyScope.REVIEW)
 async def rerun_profile_generation(
     request: Request, body: RerunProfileGenerationRequest
 ) -> RerunProfileGenerationResponse:
@@ -242,7 +244,7 @@ async def rerun_profile_generation(
     return RerunProfileGenerationResponse(**await _rerun(request, Kind.PROFILE, rerun.profile_scope(body), body))
 
 
-@router.direct("POST", "/api/rerun_playbook_generation")
+@router.direct("POST", "/api/rerun_playbook_generation", KeyScope.REVIEW)
 async def rerun_playbook_generation(
     request: Request, body: RerunPlaybookGenerationRequest
 ) -> RerunPlaybookGenerationResponse:
@@ -252,7 +254,7 @@ async def rerun_playbook_generation(
     )
 
 
-@router.direct("POST", "/api/manual_profile_generation")
+@router.direct("POST", "/api/manual_profile_generation", KeyScope.REVIEW)
 async def manual_profile_generation(
     request: Request, body: ManualProfileGenerationRequest
 ) -> ManualProfileGenerationResponse:
@@ -265,7 +267,7 @@ async def manual_profile_generation(
     )
 
 
-@router.direct("POST", "/api/manual_playbook_generation")
+@router.direct("POST", "/api/manual_playbook_generation", KeyScope.REVIEW)
 async def manual_playbook_generation(
     request: Request, body: ManualPlaybookGenerationRequest
 ) -> ManualPlaybookGenerationResponse:

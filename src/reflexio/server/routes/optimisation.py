@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
+from reflexio.models.access import KeyScope
 from reflexio.models.optimisation import (
     CancelPlaybookOptimizationRequest,
     CancelPlaybookOptimizationResponse,
@@ -16,11 +17,12 @@ from reflexio.models.paging import Cursor
 from reflexio.models.wire import RowId
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
+from reflexio.server.scopes import needs
 
 router = Router(prefix="/api", tag="optimisation")
 
 
-@router.direct("POST", "/run_playbook_optimization")
+@router.direct("POST", "/run_playbook_optimization", KeyScope.REVIEW)
 async def run_playbook_optimization(
     request: Request, body: RunPlaybookOptimizationRequest
 ) -> RunPlaybookOptimizationResponse:
@@ -32,7 +34,7 @@ async def run_playbook_optimization(
     return await get_reflexio(request).optimisation.run(get_store(request), body)
 
 
-@router.get("/get_playbook_optimizations", response_model_exclude_none=True)
+@router.get("/get_playbook_optimizations", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def get_playbook_optimizations(
     request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 100, cursor: Cursor | None = None
 ) -> GetPlaybookOptimizationsResponse:
@@ -40,7 +42,7 @@ async def get_playbook_optimizations(
     return await get_reflexio(request).optimisation.list_jobs(get_store(request), limit, cursor)
 
 
-@router.get("/get_playbook_optimization", response_model_exclude_none=True)
+@router.get("/get_playbook_optimization", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))
 async def get_playbook_optimization(
     request: Request, job_id: RowId, details: bool = True
 ) -> GetPlaybookOptimizationResponse:
@@ -48,7 +50,7 @@ async def get_playbook_optimization(
     return await get_reflexio(request).optimisation.show_job(get_store(request), job_id, details=details)
 
 
-@router.direct("POST", "/cancel_playbook_optimization")
+@router.direct("POST", "/cancel_playbook_optimization", KeyScope.REVIEW)
 async def cancel_playbook_optimization(
     request: Request, body: CancelPlaybookOptimizationRequest
 ) -> CancelPlaybookOptimizationResponse:

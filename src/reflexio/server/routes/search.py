@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import Request
 
+from reflexio.models.access import KeyScope
 from reflexio.models.playbook import AgentPlaybook, UserPlaybook
 from reflexio.models.profile import UserProfile
 from reflexio.models.search import (
@@ -45,7 +46,7 @@ def _report(mode: str, body: SearchRequest, *answers: SearchHits) -> dict[str, A
     }
 
 
-@router.direct("POST", "/search_profiles")
+@router.direct("POST", "/search_profiles", KeyScope.READ)
 async def search_profiles(request: Request, body: SearchUserProfilesRequest) -> SearchProfilesResponse:
     """A user's current profiles that match the query, best first. Without a query: the newest."""
     where = filters.searched_profiles(body, get_reflexio(request).clock.now())
@@ -55,7 +56,7 @@ async def search_profiles(request: Request, body: SearchUserProfilesRequest) -> 
     )
 
 
-@router.direct("POST", "/search_user_playbooks")
+@router.direct("POST", "/search_user_playbooks", KeyScope.READ)
 async def search_user_playbooks(request: Request, body: SearchUserPlaybooksRequest) -> SearchUserPlaybooksResponse:
     """User playbooks of one user or of all that match the query, best first. Without a query: the newest."""
     where = filters.searched_user_playbooks(body)
@@ -65,7 +66,7 @@ async def search_user_playbooks(request: Request, body: SearchUserPlaybooksReque
     )
 
 
-@router.direct("POST", "/search_agent_playbooks")
+@router.direct("POST", "/search_agent_playbooks", KeyScope.READ)
 async def search_agent_playbooks(request: Request, body: SearchAgentPlaybooksRequest) -> SearchAgentPlaybooksResponse:
     """Approved agent playbooks that match the query, best first; others when a filter names them."""
     where = filters.searched_agent_playbooks(body)
@@ -75,14 +76,14 @@ async def search_agent_playbooks(request: Request, body: SearchAgentPlaybooksReq
     )
 
 
-@router.direct("POST", "/search_interactions")
+@router.direct("POST", "/search_interactions", KeyScope.READ)
 async def search_interactions(request: Request, body: SearchInteractionsRequest) -> SearchInteractionsResponse:
     """A user's turns that match the query, best first. Without a query: the newest."""
     answer, mode = await service.search_interactions(get_store(request), get_reflexio(request).query_embedder, body)
     return SearchInteractionsResponse.model_construct(interactions=list(answer.rows), **_report(mode, body, answer))
 
 
-@router.direct("POST", "/search")
+@router.direct("POST", "/search", KeyScope.READ)
 async def unified_search(request: Request, body: UnifiedSearchRequest) -> UnifiedSearchResponse:
     """Profiles and user playbooks of the user, and approved agent playbooks, each best first.
 
@@ -99,7 +100,7 @@ async def unified_search(request: Request, body: UnifiedSearchRequest) -> Unifie
     )
 
 
-@router.direct("POST", "/context")
+@router.direct("POST", "/context", KeyScope.READ)
 async def get_context(request: Request, body: ContextRequest) -> ContextResponse:
     """The text to put into a prompt, within a token budget, and the learnings in it."""
     parts = get_reflexio(request)

@@ -1,10 +1,13 @@
 """Small values under a key: configurations, receipts of idempotent calls, API keys, stalls, and what was spent."""
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from typing import Any
 
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from reflexio.models.access import KeyScope
 from reflexio.models.extraction import Spend
 from reflexio.models.usage import Spent, Stall
-from reflexio.ports.storage import Receipt, StoredApiKey
+from reflexio.ports.storage import NewApiKey, Receipt, StoredApiKey
 from reflexio.storage.compiled import CompiledStatement
 from reflexio.storage.queries import OrganisationRows, attributes, insert_for, upsert
 from reflexio.storage.schema import configs, keys, receipts, spend, stalls
@@ -53,13 +56,14 @@ class SqlKeys:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, org_id: str, label: str, prefix: str, digest: str, now: int) -> StoredApiKey:
-        row = {"org_id": org_id, "label": label, "prefix": prefix, "digest": digest, "created_at": now}
-        return StoredApiKey(*self._connection.execute(insert(keys).returning(*KEY_COLUMNS), row).one())
+    def add(self, key: NewApiKey, now: int) -> StoredApiKey:
+        row = attributes(key, ("org_id", "label", "prefix", "digest", "owner"))
+        row |= {"scopes": ",".join(scope for scope in KeyScope if scope in key.scopes), "created_at": now}
+        return _stored_key(self._connection.execute(insert(keys).returning(*KEY_COLUMNS), row).one())
 
     def find(self, digest: str) -> StoredApiKey | None:
         row = self._connection.execute(select(*KEY_COLUMNS).where(keys.c.digest == digest, IS_VALID)).one_or_none()
-        return StoredApiKey(*row) if row else None
+        return _stored_key(row) if row else None
 
     def is_revoked(self, digest: str) -> bool:
         query = select(keys.c.id).where(keys.c.digest == digest, keys.c.revoked_at != 0)
@@ -67,11 +71,17 @@ class SqlKeys:
 
     def list(self) -> list[StoredApiKey]:
         query = select(*KEY_COLUMNS).where(IS_VALID).order_by(keys.c.id)
-        return [StoredApiKey(*row) for row in self._connection.execute(query)]
+        return [_stored_key(row) for row in self._connection.execute(query)]
 
     def revoke(self, key_id: int, now: int) -> bool:
         change = update(keys).where(keys.c.id == key_id, IS_VALID).values(revoked_at=now)
         return self._connection.execute(change).rowcount > 0
+
+
+def _stored_key(row: Row[Any]) -> StoredApiKey:
+    values = row._asdict()
+    scopes = values["scopes"].split(",")
+    return StoredApiKey(**{**values, "scopes": frozenset(scope for scope in KeyScope if scope in scopes)})
 
 
 class SqlStalls(OrganisationRows):
@@ -87,7 +97,11 @@ class SqlStalls(OrganisationRows):
 
 
 class SqlSpending(OrganisationRows):
-    """Calls and tokens, added up by day, operation and model."""
+    """Calls and tokens, added up by day, operation and model; and the operator's cap on the tokens of a day."""
+
+    def __init__(self, connection: Connection, org_id: str, max_daily_tokens: int | None) -> None:
+        super().__init__(connection, org_id)
+        self.max_daily_tokens = max_daily_tokens
 
     def add(self, day: str, operation: str, cost: Spend) -> None:
         statement = insert_for(self._connection.dialect.name)(spend)

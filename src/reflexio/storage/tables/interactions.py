@@ -151,6 +151,10 @@ class SqlRequests(OrganisationRows):
         _remove_turns(self._connection, interactions.c.org_id == self._org, turns)
         return self._change(delete(requests).where(which))
 
+    def sum_redacted(self, user_id: str) -> int:
+        total = select(func.sum(requests.c.redacted_count)).where(self._where(RequestFilter(user_id)))
+        return int(self._connection.execute(total).scalar_one() or 0)
+
     def count(self, user_id: str | None = None) -> int:
         return self._count(requests, self._where(RequestFilter(user_id)))
 
@@ -306,6 +310,14 @@ class SqlInteractions(OrganisationRows):
             user=where.user_id,
             within=where.ids,
         )
+
+    def cosines(self, ids: Sequence[int], query: QueryVector) -> dict[int, float]:
+        vectors = self._vectors.of(self._org, TURN, query.model)
+        complete = vectors.catch_up(self._connection)
+        matched = vectors.nearest(
+            query.numbers, len(ids), (), lambda found: found, complete=complete, stored=0, user=None, within=ids
+        )
+        return dict(zip(matched.ids, matched.scores, strict=True))
 
 
 def waiting_users(connection: Connection, limit: int, after: Waiting | None) -> list[Waiting]:

@@ -28,11 +28,42 @@ FAILED = [
 async def test_what_differed_between_a_failed_call_and_one_that_worked_is_learned(failed: Turn) -> None:
     turns = [ASKED, failed, called(3, "success", input={"to": "OSL", "date": "2024-05-20"}, output=["SK12"])]
     (found,) = await learned(turns)
-    assert 'date="####-##-##", not "20 May"' in found.content
+    assert found.content.startswith("Call search_flights with date as YYYY-MM-DD.")
     assert "Date must be YYYY-MM-DD" in found.content
     assert "to=" not in found.content
     assert found.trigger == "The agent calls search_flights after: The user asks to find them a flight"
     assert_grounded([found], turns)
+
+
+FORMS = [
+    ({"code": "welcome10"}, {"code": "WELCOME10"}, "with code in upper case"),
+    ({"country": "DE"}, {"country": "de"}, "with country in lower case"),
+    ({"customer": "4711"}, {"customer": "C-4711"}, 'with customer beginning with "C-"'),
+    ({"phone": "0171 23-45"}, {"phone": "01712345"}, "with phone without spaces or other separators"),
+    (
+        {"sql": "select count(*) from accounts where plan = 'paid'"},
+        {"sql": "select count(*) from app.accounts where plan = 'paid'"},
+        "with app.accounts instead of accounts in sql",
+    ),
+    ({"at": "4 pm"}, {"at": "16:00"}, "with at as HH:MM"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "difference"), FORMS)
+async def test_another_form_of_a_value_is_named_without_the_value(
+    before: dict[str, Any], after: dict[str, Any], difference: str
+) -> None:
+    turns = [ASKED, called(2, "error: bad value", **before), called(3, "ok", **after)]
+    (found,) = await learned(turns)
+    assert found.content == f"Call search_flights {difference}. Otherwise it fails: error: bad value"
+    assert_grounded([found], turns)
+
+
+async def test_the_lesson_of_a_call_names_what_the_user_named() -> None:
+    asked = Turn(1, "user", "can I get it on the 12th of May instead")
+    failed = called(2, "error: date must be YYYY-MM-DD", tool="find_slot", date="12 May")
+    (found,) = await learned([asked, failed, called(3, "ok", tool="find_slot", date="2026-05-12")])
+    assert found.trigger == "The user names a date or a day, and the agent calls find_slot"
 
 
 async def test_an_argument_added_or_left_out_is_named() -> None:

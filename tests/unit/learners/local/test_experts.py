@@ -98,3 +98,13 @@ async def test_ordinary_turns_beside_an_expert_are_still_mined(embedder: Embedde
 async def test_expert_content_that_was_learned_from_is_context(embedder: Embedder) -> None:
     turn = Turn(2, "agent", "Go to Settings.", expert_content="Call the bank first, they must unlock it.", is_new=False)
     assert await learned([turn, Turn(3, "user", "Thanks")], embedder=embedder) == ()
+
+
+async def test_the_answer_of_an_expert_is_what_the_agent_is_to_tell(embedder: Embedder) -> None:
+    turns = reviewed(
+        "How can I skip two weeks in August?",
+        "I am afraid that boxes can only be cancelled.",
+        "Pause the subscription under Account > Plan > Pause. Shall I do it for the 3rd of August?",
+    )
+    (found,) = await learned(turns, embedder=embedder)
+    assert found.content == "Tell the user: Pause the subscription under Account > Plan > Pause."

@@ -44,6 +44,28 @@ FACTS = {
     "I'd rather not share my location.": "The user would rather not share their location.",
     "i live in the Alps and i want a quote": "The user lives in the Alps.",
     "My name is Brenda Weber and the card number is 4035 6738 2225 8104.": "The user's name is Brenda Weber.",
+    "I always need an aisle seat.": "The user always needs an aisle seat.",
+    "I need a window seat whenever I fly.": "The user needs a window seat whenever they fly.",
+    "I travel with a guide dog.": "The user travels with a guide dog.",
+    "We fly with a baby.": "The user flies with a baby.",
+    "that won't work, we're on Python 3.9": "The user is on Python 3.9.",
+    "We're still on Java 11.": "The user is still on Java 11.",
+    "Our servers run Debian 12.": "The user's servers run Debian 12.",
+    "Yes, it turns out that I'm allergic to penicillin.": "The user is allergic to penicillin.",
+    "It's worth mentioning that I'm deaf in one ear.": "The user is deaf in one ear.",
+    "I should add that I use a wheelchair.": "The user uses a wheelchair.",
+    "The doctor says I'm diabetic.": "The user is diabetic.",
+    "Well, actually I'm vegan.": "The user is vegan.",
+    "As I said, I live on the fifth floor.": "The user lives on the fifth floor.",
+    "I'm insured with Aviva.": "The user is insured with Aviva.",
+    "I bank with Barclays.": "The user banks with Barclays.",
+    "My GP is Dr Patel.": "The user's GP is Dr Patel.",
+    "We leave on the 14th of July.": "The user leaves on the 14th of July.",
+    "Change of plan: we're leaving on the 17th now.": "The user is leaving on the 17th now.",
+    "I've started a new job, so mornings don't work any longer.": "Mornings don't work any longer.",
+    "Saturdays no longer suit me.": "Saturdays no longer suit the user.",
+    "Evenings after six, please.": "The user wants evenings after six.",
+    "We can go up to 75 pounds a week now.": "The user can go up to 75 pounds a week now.",
     "Ich bin Vegetarier.": "Der Nutzer sagt: „Ich bin Vegetarier.“",
     "Ich wohne in Graz.": "Der Nutzer sagt: „Ich wohne in Graz.“",
     "Prefiero los hoteles pequeños.": "El usuario dice: «Prefiero los hoteles pequeños.»",
@@ -96,3 +118,19 @@ async def test_a_conversation_gives_a_dozen_facts_at_most() -> None:
 async def test_a_fact_told_twice_is_learned_once() -> None:
     found = await learned(talk("I'm vegetarian.", "Noted.", "As I said, I'm vegetarian."))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My sister can't make it earlier.",
+        "We're with you on that.",
+        "We're on our way.",
+        "We're on Flight 1857.",
+        "I always want to learn more.",
+        "Evenings are nice here.",
+        "I'm a grown man!",
+    ],
+)
+async def test_a_passing_remark_is_no_fact(said: str) -> None:
+    assert await learned(talk("Hello!", "Hi, how can I help?", said)) == ()

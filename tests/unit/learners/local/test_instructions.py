@@ -75,7 +75,7 @@ CORRECTED = [
     ),
     (
         ("Order lunch for the team.", "Ordered.", "You shouldn't have used my private card."),
-        "The agent shouldn't have used the user's private card.",
+        "Do not use the user's private card.",
         "The user asks to order lunch for the team",
     ),
     (
@@ -202,3 +202,46 @@ async def test_only_the_wanted_kinds_are_learned() -> None:
     assert {each.kind for each in await learned(turns)} == {Kind.PROFILE, Kind.USER_PLAYBOOK}
     assert {each.kind for each in await learned(turns, kinds=frozenset((Kind.PROFILE,)))} == {Kind.PROFILE}
     assert await learned(turns, kinds=frozenset()) == ()
+
+
+HOW_TO_ANSWER = [
+    ("ok. could you leave out the emojis please, I'm a grown man", "Do not use emojis."),
+    ("Can you drop the emojis?", "Do not use emojis."),
+    ("would you mind not using emojis", "Do not use emojis."),
+    ("emojis off please", "Do not use emojis."),
+    ("skip the pleasantries", "Do not use pleasantries."),
+    ("No small talk please!", "Do not use small talk."),
+    ("No more jokes.", "Do not use jokes."),
+    ("Can we stick to bullet points?", "Use bullet points."),
+    ("bullet points please", "Use bullet points."),
+    ("Keep your answers short, please.", "Keep your answers short."),
+    ("Could you keep it shorter?", "Keep answers shorter."),
+    ("Please be brief.", "Keep answers brief."),
+    ("short answers pls", "Give short answers."),
+    ("I'd appreciate shorter answers.", "Give shorter answers."),
+    ("Can you be less formal?", "Keep answers less formal."),
+    ("Just the code please.", "Give only the code."),
+    ("just the times, nothing else", "Give only the times."),
+    ("Short sentences in plain words, please.", "Use short sentences in plain words."),
+    ("plain English please", "Use plain English."),
+    ("tl;dr", "Keep answers short."),
+    ("That's a wall of text.", "Keep answers short."),
+]
+LONG_ANSWER = (
+    "Debouncing is a technique that delays the execution of a function until a certain time has passed. It is often "
+    "used for search boxes and for windows that change their size. Let us look at it step by step."
+)
+
+
+@pytest.mark.parametrize(("said", "content"), HOW_TO_ANSWER)
+async def test_how_to_answer_is_a_standing_order_in_every_tone(said: str, content: str) -> None:
+    turns = talk("Has my order left yet?", "Yay! It is on its way!", said)
+    found = await learned(turns, kinds=frozenset((Kind.USER_PLAYBOOK,)))
+    assert [(each.content, each.trigger) for each in found] == [(content, "")]
+
+
+@pytest.mark.parametrize("said", ["Too long.", "Way too long!", "Sorry, that's a bit too long for me."])
+async def test_a_long_answer_may_be_too_long_and_a_short_one_speaks_of_something_long(said: str) -> None:
+    (found,) = await learned(talk("How do I debounce?", LONG_ANSWER, said))
+    assert (found.content, found.trigger) == ("Keep answers short.", "")
+    assert await learned(talk("How long is the flight?", "It takes nineteen hours.", said)) == ()

@@ -98,7 +98,8 @@ async def test_a_correction_has_many_forms(said: str, content: str) -> None:
     turns = talk(*PARCEL, said)
     (found,) = await learned(turns)
     assert found.content == content
-    assert found.trigger.startswith("The user's parcel is marked delivered")
+    names_its_case = said.startswith("before")
+    assert found.trigger.startswith("The agent refunds" if names_its_case else "The user's parcel is marked delivered")
     assert_grounded([found], turns)
 
 

@@ -55,6 +55,20 @@ def test_what_is_added_behind_the_same_beginning_is_found() -> None:
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "Check with the user before sending a pricier substitute.",
+        "Print the label in colour.",
+        "Tell people to come with an empty stomach.",
+    ],
+)
+def test_another_matter_is_not_added(said: str) -> None:
+    assert made("Ask whether the user would like it replaced first.", said).content == (
+        "Ask whether the user would like it replaced first."
+    )
+
+
+@pytest.mark.parametrize(
     "private",
     [
         "Write to maria.lopez@example.org about it.",
@@ -88,6 +102,14 @@ def test_what_stands_already_is_not_said_again() -> None:
 
 def test_what_stands_is_said_anew_when_it_knows_too_much() -> None:
     assert summarise(gathered(ASK, "Ask the neighbours first.", before=f"{ASK} The order is 12345.")) is not None
+
+
+def test_a_rule_names_another_case_that_it_was_taught_for() -> None:
+    found = made(
+        ("Ask whether they want a refund or a replacement.", "Something is missing"),
+        ("Ask whether they want a replacement or a refund.", "The user says: the yoghurt is not in the bag"),
+    )
+    assert found.trigger == "Something is missing, or the user says: the yoghurt is not in the bag"
 
 
 def test_german_nouns_are_no_names() -> None:

@@ -6,7 +6,7 @@ The frames make any two statements alike, and most embedders read English best, 
 import re
 from dataclasses import dataclass
 
-from reflexio.learners.local.languages.cues import LanguageCues, cues_of, folded
+from reflexio.language.cues import LanguageCues, cues_of, folded
 from reflexio.learners.local.languages.facts import fact_cue
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour
 from reflexio.models.learning import Kind
@@ -45,9 +45,18 @@ def decide_by_words(candidate: ExtractedLearning, near: list[Neighbour]) -> Deci
     return Decision("add", reason="Nothing stored says this.")
 
 
-def _read(content: str, kind: Kind, cues: LanguageCues) -> _Statement:
+def stated_words(content: str, language: str) -> frozenset[str]:
+    """What a learning says apart from its frame, in words."""
+    return words_of(_unframed(content), cues_of(language))
+
+
+def _unframed(content: str) -> str:
     inner = _INNER.search(content)
-    plain = " ".join(folded(inner[1] if inner else content).rstrip(" .!。！").split())
+    return " ".join(folded(inner[1] if inner else content).rstrip(" .!。！").split())
+
+
+def _read(content: str, kind: Kind, cues: LanguageCues) -> _Statement:
+    plain = _unframed(content)
     if lead := cues["lead_in"].match(plain):
         plain = plain[lead.end() :] or plain
     choices = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reflexio.learners.local.languages.cues import FactCue, LanguageCues
+from reflexio.language.cues import FactCue, LanguageCues
 from reflexio.learners.local.languages.speech import Spoken, as_statement
 
 
@@ -26,9 +26,14 @@ def facts(spoken: Spoken) -> Iterator[SpokenFact]:
             end = aside.start()
         elif spoken.is_question and end == len(spoken.plain):
             continue
-        if not cues["momentary"].search(spoken.plain, start, end):
+        if not cues["momentary"].search(spoken.plain, start, end) and not _is_passing(spoken.plain[start:end], cues):
             words = cues["trailing"].sub("", spoken.sentence.text[start:end])
             yield SpokenFact(cue, cues.frame("said", as_statement(words)), spoken)
+
+
+def _is_passing(clause: str, cues: LanguageCues) -> bool:
+    """Whether it tells of one occasion or of the thing at hand, and not how the user is."""
+    return bool(cues["passing"].search(clause.strip(" ,;:.!?。，！-–—")))
 
 
 def fact_cue(plain: str, cues: LanguageCues) -> tuple[FactCue, str] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reflexio.learners.local.languages.cues import LanguageCues
+from reflexio.language.cues import LanguageCues
 from reflexio.learners.local.languages.speech import Spoken, as_statement, spoken_sentences
 from reflexio.models.extraction import Turn
 
@@ -51,14 +51,20 @@ def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: boo
     if (spoken.is_question and not is_polite) or not core:
         return None
     is_order = is_polite or bool(cues["order"].match(core) or cues["order_at_end"].search(core))
-    is_once = bool(cues["one_off"].search(core))
-    is_about_answers = bool(cues["how_to_answer"].search(core)) and not is_once
+    if cues["complaint"].search(core):
+        return None
+    has_condition = bool(cues["condition"].match(core))
+    is_once = bool(cues["one_off"].search(core)) and not has_condition
     is_abiding = bool(cues["abiding"].search(core)) and not is_once
+    is_at_hand = not is_abiding and bool(cues["at_hand"].search(core))
+    is_about_answers = bool(cues["how_to_answer"].search(core)) and not is_once and not is_at_hand
     if is_about_answers and cues["bare_style"].match(core):
         return _written(spoken, start, is_standing=True)
     if cues["no_order"].match(core):
         return None
-    if cues["prohibition"].match(core) and not is_once and not rejects and not refuses:
+    is_never = bool(cues["abiding"].search(core))
+    is_for_now = (is_once and not is_never) or bool(cues["momentary"].search(plain) or cues["now_only"].search(plain))
+    if cues["prohibition"].match(core) and not is_for_now and not rejects and not refuses:
         return _written(spoken, start, is_standing=True)
     if is_about_answers and is_order:
         return _written(spoken, start, is_standing=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from reflexio.language.cues import LanguageCues, cues_of
 from reflexio.learners.local.candidates import RuleMatch, playbook_match
 from reflexio.learners.local.languages.changes import METADATA, words_of
-from reflexio.learners.local.languages.cues import LanguageCues, cues_of
 from reflexio.learners.local.languages.speech import Spoken, spoken_sentences, without_case
 from reflexio.learners.local.sentences import quotes
 from reflexio.models.extraction import Turn

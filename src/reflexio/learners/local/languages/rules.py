@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from reflexio.language.cues import LanguageCues, cues_of
 from reflexio.language.identify import ENGLISH, MOST_READ, OTHER, READ, UNDECIDED, language_of
 from reflexio.learners.local.candidates import RuleMatch
 from reflexio.learners.local.facts import time_to_live
 from reflexio.learners.local.languages.changes import METADATA
-from reflexio.learners.local.languages.cues import LanguageCues, cues_of
 from reflexio.learners.local.languages.facts import facts
 from reflexio.learners.local.languages.orders import Order, orders, rejects_answer
 from reflexio.learners.local.languages.speech import Spoken, spoken_sentences, without_case

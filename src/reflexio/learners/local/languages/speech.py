@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from reflexio.learners.local.languages.cues import LanguageCues, folded
+from reflexio.language.cues import LanguageCues, folded
 from reflexio.learners.local.sentences import MASK, Sentence, typed_sentences
 from reflexio.models.extraction import Turn
 

@@ -1,4 +1,4 @@
-"""Scopes, turns that the learner did not understand, the support of clusters, estimated tokens, and erasures."""
+"""Scopes of learnings and keys, turns not understood, support of clusters, estimated tokens, receipts of erasures."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -25,12 +25,17 @@ def upgrade() -> None:
         ["org_id", "user_id", "id", "profiles_unread", "playbooks_unread"],
         sqlite_where=sa.text("profiles_unread = 1 OR playbooks_unread = 1"),
     )
+    op.add_column("requests", sa.Column("redacted_count", sa.BigInteger(), server_default="0", nullable=False))
     op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
     for column in ("statements", "users"):
         op.add_column("clusters", sa.Column(column, sa.BigInteger(), server_default="0", nullable=False))
     _erasures()
     # An upper bound, made exact when the cluster is next read.
     op.execute("UPDATE clusters SET statements = size, users = size")
+    for column in ("scopes", "owner"):
+        op.add_column("keys", sa.Column(column, sa.Text(), server_default="", nullable=False))
+    # Keys that people have go on doing all that they could.
+    op.execute("UPDATE keys SET scopes = 'publish,read,review,admin'")
     _decide_scopes(op.get_bind())
 
 

@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 from reflexio.language.words import CueFile
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "spoken"
 LANGUAGES = ("de", "es", "fr", "pt", "zh")
 
 _PART = re.compile(r"\{([a-z_]+)\}")
