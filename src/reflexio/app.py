@@ -49,7 +49,7 @@ log = logging.getLogger("reflexio")
 DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT, EXPIRED_KEPT, WINDOWS_KEPT = 7 * 86_400, 86_400, 30 * 86_400, 86_400
 NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
-HOUR, TAKE_OVER_SECONDS = 3600.0, 1.0
+HOUR, TAKE_OVER_SECONDS, WIPE_SECONDS = 3600.0, 1.0, 1.0
 
 
 @dataclass
@@ -94,11 +94,21 @@ class Reflexio:
         """What computes the local embedder's vectors: "onnxruntime" or "numpy". Empty for an endpoint."""
         return str(getattr(self.embedder, "runtime", ""))
 
-    def forget_texts(self) -> None:
-        """Drops what the embedder's caches know of texts, after the erasure of a user."""
+    async def forget_texts(self) -> None:
+        """Drops deleted texts from the embedder's caches and from disk, after the erasure of a user."""
         forget = getattr(self.embedder, "forget", None)
         if forget is not None:
             forget()
+        if not await self.database.wipe():
+            self._tasks.start(self._wipe_later())
+
+    async def _wipe_later(self) -> None:
+        """Readers hold the log of the database: it is truncated when they are done."""
+        while True:
+            await asyncio.sleep(WIPE_SECONDS)
+            with suppress(ReflexioError):  # a full disk, say: the next attempt may succeed
+                if await self.database.wipe():
+                    return
 
     def start(self) -> None:
         """Starts the background work."""
@@ -152,12 +162,13 @@ class Reflexio:
                 await asyncio.sleep(TAKE_OVER_SECONDS)
 
     async def tidy(self) -> None:
-        """Removes rows that nobody will ask for again."""
+        """Removes rows that nobody will ask for again, and the former content of what was deleted."""
         now = self.clock.now()
         await self.database.forget_receipts(now - RECEIPTS_KEPT)
         await self.work.forget(now - JOBS_KEPT)
         await self.database.forget_profiles(now - EXPIRED_KEPT)
         await self.database.forget_orphans(now - WINDOWS_KEPT)
+        await self.database.wipe()
 
     async def _tidy_hourly(self) -> None:
         while True:

@@ -16,7 +16,8 @@ def withdraw_user(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool)
     """Removes the windows of a user from agent playbooks, before the rows of the user are removed.
 
     A pending playbook that fewer than `min_distinct_users` still support is archived; with `withdraw_unsupported`,
-    also each playbook that fewer users than `min_cluster_size` support. Returns how many.
+    also each playbook that fewer users than `min_cluster_size` support. Returns how many. What nobody supports any more
+    is deleted, unless it is current and a person approved it.
     """
     own = LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)
     playbooks = {row.id for row in all_pages(tx, own)}
@@ -30,7 +31,13 @@ def withdraw_user(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool)
         if remaining is row:
             continue
         least = _least_support(row, aggregator_settings(config, row.name), withdraw_unsupported)
-        if row.status is Status.CURRENT and remaining.details["support"] < least:
+        is_withdrawn = row.status is Status.CURRENT and remaining.details["support"] < least
+        if not remaining.details["support"] and (is_withdrawn or row.status is not Status.CURRENT):
+            # Nobody else said it: the wording is the user's.
+            tx.learnings.remove(LearningFilter(Kind.AGENT_PLAYBOOK, ids=(row.id,), statuses=None))
+            withdrawn += is_withdrawn
+            continue
+        if is_withdrawn:
             remaining = dataclasses.replace(remaining, status=Status.ARCHIVED)
             reason = f"fewer than {least} users support it" if least > 1 else "nobody supports it any more"
             moved = (row.status.value, remaining.status.value)

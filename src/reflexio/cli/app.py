@@ -1,4 +1,4 @@
-"""The commands `serve`, `doctor` and `demo`, and the groups `keys`, `review` and `optimise`."""
+"""The commands `serve`, `doctor` and `demo`, and the groups `keys`, `review`, `optimise` and `erasure`."""
 
 import dataclasses
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import reflexio
-from reflexio.cli import keys, optimise, review
+from reflexio.cli import erasure, keys, optimise, review
 from reflexio.cli.doctor import doctor
 from reflexio.settings import Settings
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(keys.app, name="keys")
 app.add_typer(review.app, name="review")
 app.add_typer(optimise.app, name="optimise")
+app.add_typer(erasure.app, name="erasure")
 
 
 @app.callback(invoke_without_command=True)

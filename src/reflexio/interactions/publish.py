@@ -130,7 +130,8 @@ class _Attempt:
             first = tx.receipts.get(self.key) if self.key else None
             return self._repeat(first) if first else wanted
         now = self.publish.request.created_at
-        if self.key and not tx.receipts.add(self.key, Receipt(self.fingerprint, self.response.model_dump_json()), now):
+        receipt = Receipt(self.fingerprint, self.response.model_dump_json(), self.publish.request.user_id)
+        if self.key and not tx.receipts.add(self.key, receipt, now):
             first = tx.receipts.get(self.key)
             assert first is not None, "a receipt that cannot be added exists"
             return self._repeat(first)

@@ -188,6 +188,10 @@ def _end(tx: Tx, operation_id: str, status: OperationStatus, now: int, error: st
     return after
 
 
+def _is_known(tx: Tx, user_id: str) -> bool:
+    return tx.requests.count(user_id) > 0
+
+
 def _sum_stats(stats: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     return {name: stats.get(name, 0) + more.get(name, 0) for name in (*stats, *more)}
 
@@ -228,11 +232,21 @@ class OperationRun:
         def beat(tx: Tx) -> bool:
             if not self.is_within_budget(tx, now):
                 raise ReflexioError.with_message(USED_UP)
-            operation = progress(tx, self.operation_id, now, current_user_id=current_user_id)
+            user_id = current_user_id if _is_known(tx, current_user_id) else ""
+            operation = progress(tx, self.operation_id, now, current_user_id=user_id)
             return not operation.cancel_requested
 
         return await self.store.write(beat)
 
     async def record_user(self, user_id: str, *, error: str = "", stats: Mapping[str, int] | None = None) -> None:
         now = self.clock.now()
-        await self.store.write(lambda tx: record_user(tx, self.operation_id, user_id, now, error=error, stats=stats))
+        await self.store.write(lambda tx: self.note_user(tx, user_id, now, error=error, stats=stats))
+
+    def note_user(
+        self, tx: Tx, user_id: str, now: int, *, error: str = "", stats: Mapping[str, int] | None = None
+    ) -> Operation:
+        """Records a user, unless the user was erased meanwhile: then nothing may name them again."""
+        if _is_known(tx, user_id):
+            return record_user(tx, self.operation_id, user_id, now, error=error, stats=stats)
+        before = _running(tx, self.operation_id)
+        return progress(tx, self.operation_id, now, current_user_id="", stats=_sum_stats(before.stats, stats or {}))

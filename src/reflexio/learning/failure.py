@@ -80,6 +80,8 @@ async def _works(check: Check, store: Store, clock: Clock, stalls: StallMonitor)
 def _note(tx: Tx, task: WindowTask, error: Exception, now: int) -> list[LearnedWindow]:
     """The failures of this window so far, newest first, that it may be the cause of."""
     is_outage = isinstance(error, ProviderUnavailable) and error.is_overloaded
+    if not tx.interactions.many(task.turns):
+        return []  # erased meanwhile: the window would name its user again
     if not is_outage and tx.windows.get(f"{task.key}:failed") is None:
         tx.windows.add(_failed_window(task, "failed", error, now))
     windows = tx.windows.of_turns(task.user_id, task.turns[:1])
@@ -93,6 +95,8 @@ def _postpone(tx: Tx, task: WindowTask, error: Exception, now: int, longest: int
 
 
 def _set_aside(tx: Tx, task: WindowTask, error: Exception, now: int) -> None:
+    if not tx.interactions.many(task.turns):
+        return  # erased meanwhile
     tx.interactions.mark_learned(task.turns)
     # So that a rerun of what was not understood takes exactly these turns up.
     tx.interactions.mark_unread(task.turns, list(TYPES))

@@ -295,7 +295,7 @@ class RerunWorker:
 
         def record(tx: Tx, count: int) -> None:
             stats = {"total_generated": count, "total_interactions_processed": turns}
-            operations.record_user(tx, operation.operation_id, user.user_id, now, stats=stats)
+            operation.note_user(tx, user.user_id, now, stats=stats)
 
         await user.keep(steps, draft, record)
         return True

@@ -33,7 +33,8 @@ NOTHING_LEFT = PlannedWindow((), "", "", "")
 
 
 def window_task(org_id: str, user_id: str, window: PlannedWindow, *, attempt: int) -> WindowTask:
-    key = f"learn:{org_id}:{user_id}:{window.turns[0]}-{window.turns[-1]}:{attempt}"
+    # Turns are numbered across users: the key names nobody, and outlives an erasure.
+    key = f"learn:{org_id}:{window.turns[0]}-{window.turns[-1]}:{attempt}"
     place = (window.turns, window.agent_version, window.source, window.request_id)
     return WindowTask(key, org_id, user_id, *place)
 

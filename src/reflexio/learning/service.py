@@ -129,7 +129,7 @@ class LearningService:
 
         tasks = []
         for window in await store.read(plan):
-            key = f"manual:{store.org_id}:{operation_id}:{user_id}:{window.turns[0]}"
+            key = f"manual:{store.org_id}:{operation_id}:{window.turns[0]}"
             place = (window.turns, window.agent_version, window.source, window.request_id)
             tasks.append(WindowTask(key, store.org_id, user_id, *place, by_hand=kind.value))
             await self.scheduler.enqueue(tasks[-1])

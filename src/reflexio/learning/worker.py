@@ -266,8 +266,9 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         tx.interactions.mark_learned(task.turns)
         mark_unread(tx, task.turns, decided)
         tx.users.clear_unlearned(task.user_id)
-        learned = ("learned", task.turns, counts, learner.name, learner.fingerprint)
-        tx.windows.add(LearnedWindow(task.key, task.user_id, *learned, created_at=now))
+        if tx.interactions.many(task.turns):  # else all were erased: the row would name their user again
+            learned = ("learned", task.turns, counts, learner.name, learner.fingerprint)
+            tx.windows.add(LearnedWindow(task.key, task.user_id, *learned, created_at=now))
         return counts
 
     return dict(await store.write(keep))

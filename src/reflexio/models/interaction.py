@@ -1,7 +1,10 @@
 """Interactions on the wire: turns of conversations, and the requests that published them."""
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
+from hashlib import sha256
+from secrets import token_hex
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -342,9 +345,34 @@ class ClearUserDataRequest(UserRequest):
     withdraw_unsupported: bool = False
 
 
+class ErasureReceipt(ResponseModel):
+    """Proof of an erasure: the deleted rows of each table, and a digest of that, the time, the organisation and user.
+
+    It does not name the user. The server keeps the digest alone; the nonce keeps others from guessing who it is about.
+    """
+
+    erased_at: int = 0
+    counts: dict[str, int] = {}
+    nonce: str = ""
+    digest: str = ""
+
+    @classmethod
+    def issue(cls, org_id: str, user_id: str, now: int, counts: Mapping[str, int]) -> "ErasureReceipt":
+        receipt = cls(erased_at=now, counts=dict(counts), nonce=token_hex(16))
+        return receipt.model_copy(update={"digest": receipt.digest_for(org_id, user_id)})
+
+    def digest_for(self, org_id: str, user_id: str) -> str:
+        parts = [org_id, user_id, self.erased_at, sorted(self.counts.items()), self.nonce]
+        return sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
+
+    def fits(self, org_id: str, user_id: str) -> bool:
+        return self.digest == self.digest_for(org_id, user_id)
+
+
 class ClearUserDataResponse(SuccessResponse):
-    """The number of deleted rows of each kind."""
+    """The number of deleted rows of each kind, and a receipt. `deleted_counts` has the four kinds that users see."""
 
     deleted_counts: dict[str, int] = {}
     withdrawn_agent_playbooks: int = 0
     message: str | None = None
+    receipt: ErasureReceipt | None = None

@@ -90,8 +90,13 @@ receipts = Table(
     *key("org_id", "key"),
     *texts("fingerprint", "answer"),
     *numbers("created_at"),
+    *texts("user_id"),
     Index("receipts_by_age", "created_at"),
+    Index("receipts_of_user", "org_id", "user_id"),
 )
+
+# The digests of the receipts of erasures. They name nobody: each is made with a nonce that only the receipt has.
+erasures = Table("erasures", metadata, *key("org_id", "digest"), *numbers("created_at"))
 
 users = Table(
     "users",

@@ -13,7 +13,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,7 +43,13 @@ LARGEST_GROUP = 256
 TIDIED_AT_ONCE = 200
 """Rows that are removed in one write when tables are tidied."""
 WAL = "journal_mode=WAL"
-PRAGMAS = ("synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000", "cache_size=-32000", "temp_store=MEMORY")
+PRAGMAS = (
+    *("synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000", "cache_size=-32000", "temp_store=MEMORY"),
+    # Overwrites what is deleted: not every SQLite does by default.
+    "secure_delete=ON",
+)
+LONGEST_WIPE = 0.1
+"""Seconds that truncating the log waits for readers, and meanwhile lets no writer in."""
 
 # SQLite gives its reasons only in words.
 REASONS: tuple[tuple[str, type[StorageUnavailable]], ...] = (
@@ -79,6 +85,8 @@ def open_sqlite(path: Path, *, max_daily_tokens: int | None = None) -> "SqliteDa
         writing = _create_engine(path, "BEGIN IMMEDIATE")
         # Connects once, alone: readers and writer must not race for the change to WAL.
         writing.connect().close()
+        # A process that was killed leaves its log, with all that was deleted since the last checkpoint.
+        _truncate_log(path)
     return SqliteDatabase(path, writing, _create_engine(path, "BEGIN", size=READERS), max_daily_tokens)
 
 
@@ -172,6 +180,13 @@ class SqliteDatabase:
             if not removed or len(batch) < TIDIED_AT_ONCE:
                 break
         return total
+
+    async def wipe(self) -> bool:
+        def truncate() -> bool:
+            with _storage_errors(self.label):
+                return _truncate_log(Path(self._path))
+
+        return await asyncio.to_thread(truncate)
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.execute(text("SELECT 1")))
@@ -353,6 +368,20 @@ def _create_engine(path: Path, begin: str, *, size: int = 1, pragmas: tuple[str,
         driver_connection(connection).execute(begin)
 
     return engine
+
+
+def _truncate_log(path: Path) -> bool:
+    """Moves the write-ahead log into the database and empties it; False when readers or a writer prevent it."""
+    with closing(sqlite3.connect(path, timeout=LONGEST_WIPE, isolation_level=None)) as connection:
+        # Most of the work is done without locking anybody out; what is left is short.
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        try:
+            (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                return False
+            raise
+        return not is_busy
 
 
 def _check_permissions(path: Path) -> None:

@@ -4,6 +4,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from reflexio.storage.erasure import SqlErasures
 from reflexio.storage.tables.documents import SqlConfigs, SqlReceipts, SqlSpending, SqlStalls
 from reflexio.storage.tables.interactions import SqlInteractions, SqlRequests, SqlUsers
 from reflexio.storage.tables.learnings import SqlLearnings, SqlWindows
@@ -33,5 +34,6 @@ class SqlTx:
     configs = cached_property(lambda tx: SqlConfigs(tx._connection, tx._org))
     stalls = cached_property(lambda tx: SqlStalls(tx._connection, tx._org))
     operations = cached_property(lambda tx: SqlOperations(tx._connection, tx._org))
+    erasures = cached_property(lambda tx: SqlErasures(tx._connection, tx._org))
     spending = cached_property(lambda tx: SqlSpending(tx._connection, tx._org, tx._max_daily_tokens))
     optimisations = cached_property(lambda tx: SqlOptimisations(tx._connection, tx._org))

@@ -143,9 +143,10 @@ async def test_the_last_user_takes_a_pending_rule_along(house: House) -> None:
     await house.teach(PARCEL, MORE, user="ann")
     await house.run()
     (made,) = await house.made()
-    await erase.delete_user(house.store, house.clock, "ann", withdraw_user)
-    status, events = await status_of(house, made.id)
-    assert (status, events[-1].reason) == (Status.ARCHIVED, "nobody supports it any more")
+    done = await erase.delete_user(house.store, house.clock, "ann", withdraw_user)
+    assert done.withdrawn_agent_playbooks == 1
+    # The wording was hers alone.
+    assert await house.store.read(lambda tx: (tx.learnings.many([made.id]), tx.learnings.lineage(made.id))) == ({}, [])
 
 
 async def test_repetition_does_not_bring_a_rejected_rule_back(house: House) -> None:

@@ -21,7 +21,7 @@ from reflexio.models.paging import Page
 from reflexio.optimisation.service import CANCELLED, NO_MODEL, job_key
 from reflexio.optimisation.worker import ERASED
 from reflexio.ports.chat import A, Messages, Reply
-from reflexio.ports.storage import RequestFilter
+from reflexio.ports.storage import LearningFilter, RequestFilter
 from reflexio.providers.scripted import AssistantAnswer, ChatAnswer, ScriptedChat
 from tests import parcels
 from tests.unit.optimisation.harness import Harness, obedient, running_harness
@@ -277,6 +277,24 @@ async def test_evaluations_with_turns_of_an_erased_user_are_removed(harness: Har
     await erase.delete_user(harness.store, harness.clock, "user-1", withdraw_user)
     left = (await harness.show(job.job_id)).evaluations
     assert {each.user_id for each in left} == {"user-0", "user-2"}
+
+
+async def test_events_and_rejected_wordings_made_of_an_erased_users_words_are_removed(harness: Harness) -> None:
+    job = await harness.run(await harness.add_playbook())
+    assert (await harness.show(job.job_id)).events
+    await erase.delete_user(harness.store, harness.clock, "user-1", withdraw_user)
+    left = await harness.show(job.job_id)
+    assert left.events == []
+    assert all(each.is_winner or not each.content for each in left.candidates if each.candidate_index)
+
+
+async def test_deleting_a_playbook_deletes_its_jobs(harness: Harness) -> None:
+    target = await harness.add_playbook()
+    job = await harness.run(target)
+    where = LearningFilter(target.kind, ids=(target.id,), statuses=None)
+    await harness.store.write(lambda tx: tx.learnings.remove(where))
+    with pytest.raises(NotFound):
+        await harness.show(job.job_id)
 
 
 async def test_deleted_turns_are_not_shown(harness: Harness) -> None:

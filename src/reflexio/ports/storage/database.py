@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
+from reflexio.ports.storage.erasures import Erasures
 from reflexio.ports.storage.index import Vectors
 from reflexio.ports.storage.interactions import Interactions, Requests, Users, Waiting
 from reflexio.ports.storage.learnings import Learnings, Windows
@@ -41,6 +42,8 @@ class Tx(Protocol):
     def spending(self) -> Spending: ...
     @property
     def optimisations(self) -> Optimisations: ...
+    @property
+    def erasures(self) -> Erasures: ...
 
 
 class Store(Protocol):
@@ -101,6 +104,12 @@ class Database(Protocol):
 
     async def forget_orphans(self, before: int) -> int:
         """Removes the lineage of deleted learnings, and windows from before that time of users without turns."""
+
+    async def wipe(self) -> bool:
+        """Removes the former content of deleted rows from disk, as far as nobody reads it; False to try again later.
+
+        Never blocks writers for long.
+        """
 
     async def ping(self) -> None: ...
 

@@ -11,10 +11,11 @@ from reflexio.models.usage import Spent, Stall
 
 @dataclass(frozen=True)
 class Receipt:
-    """The first response to an idempotency key, and the fingerprint of its request."""
+    """The first response to an idempotency key, the fingerprint of its request, and the user it is about."""
 
     fingerprint: str
     answer: str
+    user_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,3 @@ class Operations(Protocol):
 
     def outcomes(self, operation_id: str, limit: int) -> list[UserProgress]:
         """The last ones, in the order of their recording."""
-
-    def forget_user(self, user_id: str) -> None:
-        """Removes a user from all operations; their counts stay."""

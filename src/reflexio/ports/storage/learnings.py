@@ -147,5 +147,3 @@ class Windows(Protocol):
 
     def set_aside(self, limit: int) -> list[LearnedWindow]:
         """Windows of all users that were set aside, newest first."""
-
-    def forget(self, user_id: str) -> None: ...

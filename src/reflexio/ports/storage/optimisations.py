@@ -69,6 +69,3 @@ class Optimisations(Protocol):
         """`event_id` counts within the job."""
 
     def events(self, job_id: int) -> list[PlaybookOptimizationEvent]: ...
-
-    def forget_user(self, user_id: str) -> None:
-        """Removes evaluations with turns of this user."""

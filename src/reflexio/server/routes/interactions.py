@@ -153,7 +153,8 @@ async def clear_user_data(request: Request, body: ClearUserDataRequest) -> Clear
     """Deletes everything of one user, in one transaction; it cannot be undone. An unknown user gives zeros.
 
     Agent playbooks stay, without the user's windows. Pending ones that fewer than `min_distinct_users` users still
-    support are archived; with `withdraw_unsupported`, also all that fewer than `min_cluster_size` support.
+    support are archived, and deleted when nobody does; with `withdraw_unsupported`, also all that fewer than
+    `min_cluster_size` support. Keep the receipt: `reflexio erasure verify` checks it.
     """
     reflexio = get_reflexio(request)
     response = await erase.delete_user(
@@ -162,6 +163,7 @@ async def clear_user_data(request: Request, body: ClearUserDataRequest) -> Clear
         body.user_id,
         reflexio.withdraw_user,
         withdraw_unsupported=body.withdraw_unsupported,
+        work=reflexio.work,
     )
-    reflexio.forget_texts()
+    await reflexio.forget_texts()
     return response

@@ -141,6 +141,10 @@ class TermTables:
             " row_count = row_count + excluded.row_count, word_count = word_count + excluded.word_count",
             [(scope, *counts) for scope, counts in changes.items()],
         )
+        if sign < 0:
+            # A digest can be guessed: an empty scope would tell that a user was here.
+            scopes = [(scope,) for scope in changes]
+            self._write("DELETE FROM {words}_size WHERE scope = ? AND row_count <= 0", scopes)
 
     def _write(self, statement: str, values: Any = ()) -> None:
         self.tx.exec_driver_sql(self._name_tables(statement), values)

@@ -14,7 +14,7 @@ from reflexio.storage.schema import configs, keys, receipts, spend, stalls
 
 ADD_RECEIPT = CompiledStatement(
     lambda dialect: insert_for(dialect)(receipts).on_conflict_do_nothing(),
-    ["org_id", "key", "created_at", "fingerprint", "answer"],
+    ["org_id", "key", "created_at", "fingerprint", "answer", "user_id"],
 )
 KEY_COLUMNS = [keys.c[name] for name in StoredApiKey.__dataclass_fields__]
 IS_VALID = keys.c.revoked_at == 0
@@ -37,12 +37,12 @@ def configured_organisations(connection: Connection) -> list[str]:
 
 class SqlReceipts(OrganisationRows):
     def get(self, key: str) -> Receipt | None:
-        query = select(receipts.c.fingerprint, receipts.c.answer)
+        query = select(receipts.c.fingerprint, receipts.c.answer, receipts.c.user_id)
         return self._one(query.where(receipts.c.org_id == self._org, receipts.c.key == key), lambda row: Receipt(*row))
 
     def add(self, key: str, receipt: Receipt, now: int) -> bool:
         row = {"org_id": self._org, "key": key, "created_at": now}
-        row |= {"fingerprint": receipt.fingerprint, "answer": receipt.answer}
+        row |= attributes(receipt, ("fingerprint", "answer", "user_id"))
         return ADD_RECEIPT.run(self._connection, [row]) > 0
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, literal, select, update
 
 from reflexio.ports.work import ENDED, EnqueuedJob, Job, StepResult
 from reflexio.storage.schema import job_answers, jobs
@@ -70,14 +70,19 @@ class SqlJournal:
         await self._database.write(lambda connection: connection.execute(_BEGIN, {"which": key}))
 
     async def answer(self, key: str, step: str, answer: StepResult) -> None:
-        row = {"key": key, "step": step, "version": answer.version, "answer": answer.text}
-        await self._database.write(lambda connection: connection.execute(insert(job_answers), row))
+        # The last step of a job that was cancelled or erased leaves no answer behind.
+        values: list[ColumnElement[Any]] = [literal(key), literal(step), literal(answer.version), literal(answer.text)]
+        row = select(*values).where(exists().where(jobs.c.key == key, jobs.c.state.not_in(ENDED)))
+        added = insert(job_answers).from_select(["key", "step", "version", "answer"], row)
+        await self._database.write(lambda connection: connection.execute(added))
 
     async def end(self, job: Job, now: int) -> None:
         result = None if job.result is None else json.dumps(job.result)
 
         def end(connection: Connection) -> None:
             values = {"state": job.state, "result": result, "error": job.error, "ended_at": now}
+            # Nobody needs these again, and they may name a user.
+            values |= {"data": "{}", "lane": ""}
             connection.execute(_END.values(**values), {"which": job.key})
             connection.execute(_DROP_ANSWERS, {"which": job.key})
 

@@ -33,6 +33,7 @@ from reflexio.storage.tables.embeddings import (
     stored_vectors,
 )
 from reflexio.storage.tables.filters import allowed_rows_query, count_query, filter_condition, filter_values, ids_query
+from reflexio.storage.tables.optimisations import remove_optimisations
 from reflexio.storage.vectors.cache import VectorCache
 
 FULLTEXT = FulltextIndex("learning")
@@ -171,6 +172,11 @@ class SqlLearnings(OrganisationRows):
         FULLTEXT.drop(self._connection, ids)
         forget_vectors(self._connection, where.kind.value, ids)
         self._change(delete(learnings).where(self._where(where)))
+        # Reasons and former wordings may quote what is deleted.
+        for batch in in_batches(ids):
+            self._change(delete(lineage).where(lineage.c.org_id == self._org, lineage.c.learning_id.in_(batch)))
+        if where.kind is not Kind.PROFILE:
+            remove_optimisations(self._connection, self._org, where.kind.value, ids)
         return len(ids)
 
     def count(self, where: LearningFilter) -> int:
@@ -294,6 +300,3 @@ class SqlWindows(OrganisationRows):
     def set_aside(self, limit: int) -> list[LearnedWindow]:
         query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.state == "set_aside")
         return self._rows(query.order_by(windows.c.created_at.desc()).limit(limit), _read_window)
-
-    def forget(self, user_id: str) -> None:
-        self._change(delete(windows).where(windows.c.org_id == self._org, windows.c.user_id == user_id))

@@ -74,8 +74,3 @@ class SqlOperations(OrganisationRows):
         query = select(outcomes.c.user_id, outcomes.c.error)
         query = query.where(outcomes.c.org_id == self._org, outcomes.c.operation_id == operation_id)
         return self._rows(query.order_by(outcomes.c.seq.desc()).limit(limit), lambda row: UserProgress(*row))[::-1]
-
-    def forget_user(self, user_id: str) -> None:
-        self._change(delete(outcomes).where(outcomes.c.org_id == self._org, outcomes.c.user_id == user_id))
-        processing = self._where(operations.c.current_user_id == user_id)
-        self._change(update(operations).where(processing).values(current_user_id=""))

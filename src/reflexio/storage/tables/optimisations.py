@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, UniqueConstraint, and_, delete, insert, select, update
 
 from reflexio.models.optimisation import UNFINISHED, PlaybookOptimizationEvent, PlaybookOptimizationJob, TargetKind
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import StoredCandidate, StoredEvaluation
-from reflexio.storage.queries import OrganisationRows, attributes, insert_for
+from reflexio.storage.queries import OrganisationRows, attributes, in_batches, insert_for
 from reflexio.storage.schema import optimisation_candidates as candidates
 from reflexio.storage.schema import optimisation_evaluations as evaluations
 from reflexio.storage.schema import optimisation_events as events
@@ -26,6 +26,16 @@ def _row(job: PlaybookOptimizationJob) -> dict[str, Any]:
 
 def _read_job(row: Any) -> PlaybookOptimizationJob:
     return PlaybookOptimizationJob(job_id=row.id, **attributes(row, JOB_FIELDS), **row.document)
+
+
+def remove_optimisations(connection: Connection, org_id: str, kind: str, target_ids: Sequence[int]) -> None:
+    """Removes the jobs about removed playbooks: their wordings, and how the wordings did."""
+    for batch in in_batches(target_ids):
+        about = and_(jobs.c.org_id == org_id, jobs.c.target_kind == kind, jobs.c.target_id.in_(batch))
+        if job_ids := list(connection.execute(select(jobs.c.id).where(about)).scalars()):
+            for table in (candidates, evaluations, events):
+                connection.execute(delete(table).where(table.c.org_id == org_id, table.c.job_id.in_(job_ids)))
+            connection.execute(delete(jobs).where(about))
 
 
 class SqlOptimisations(OrganisationRows):
@@ -100,9 +110,6 @@ class SqlOptimisations(OrganisationRows):
                 event_id=row.number, job_id=job_id, event_type=row.type, payload=row.payload, created_at=row.created_at
             ),
         )
-
-    def forget_user(self, user_id: str) -> None:
-        self._change(delete(evaluations).where(self._where(evaluations, evaluations.c.user_id == user_id)))
 
     def _keep(self, table: Table, job_id: int, rows: list[dict[str, Any]], updated: Sequence[str] = ()) -> None:
         """Stores each row once under its unique key. The columns `updated` of a stored row take the new values."""

@@ -1,4 +1,4 @@
-"""Scopes of learnings and keys, turns that the learner did not understand, support of clusters, estimated tokens."""
+"""Scopes of learnings and keys, turns not understood, support of clusters, estimated tokens, receipts of erasures."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -29,6 +29,7 @@ def upgrade() -> None:
     op.add_column("spend", sa.Column("estimated_calls", sa.Integer(), server_default="0", nullable=False))
     for column in ("statements", "users"):
         op.add_column("clusters", sa.Column(column, sa.BigInteger(), server_default="0", nullable=False))
+    _erasures()
     # An upper bound, made exact when the cluster is next read.
     op.execute("UPDATE clusters SET statements = size, users = size")
     for column in ("scopes", "owner"):
@@ -36,6 +37,23 @@ def upgrade() -> None:
     # Keys that people have go on doing all that they could.
     op.execute("UPDATE keys SET scopes = 'publish,read,review,admin'")
     _decide_scopes(op.get_bind())
+
+
+def _erasures() -> None:
+    op.create_table(
+        "erasures",
+        sa.Column("org_id", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "digest"),
+    )
+    op.add_column("receipts", sa.Column("user_id", sa.Text(), server_default="", nullable=False))
+    op.create_index("receipts_of_user", "receipts", ["org_id", "user_id"])
+    if op.get_bind().dialect.name == "sqlite":
+        op.execute(
+            "UPDATE receipts SET user_id = coalesce((SELECT user_id FROM requests WHERE requests.org_id ="
+            " receipts.org_id AND requests.request_id = json_extract(receipts.answer, '$.request_id')), '')"
+        )
 
 
 def _decide_scopes(connection: sa.Connection) -> None:
