@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import reflexio
+from reflexio.interactions import phone_numbers
 from reflexio.language import contradiction, identify, standing
 from reflexio.language.cues import LANGUAGES, cues_of
 from reflexio.language.words import CueFile, collapsed
@@ -71,6 +72,8 @@ def _first(most: int) -> Cut:
 
 
 LONGEST: dict[str, Cut] = {
+    "reflexio.interactions.phone_numbers.OTHER_WORD": _first(phone_numbers.BEFORE),
+    "reflexio.interactions.phone_numbers.PHONE_WORD": _first(phone_numbers.BEFORE),
     "reflexio.language.contradiction": lambda text: collapsed(text, contradiction.MOST_READ),
     "reflexio.language.words.CUES": lambda text: collapsed(text, contradiction.MOST_READ),
     "reflexio.language.standing": lambda text: collapsed(text, standing.MOST_READ),
