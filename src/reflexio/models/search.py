@@ -21,7 +21,6 @@ from reflexio.models.wire import (
     UserRequest,
 )
 
-MOST_HITS = 100
 Query = Annotated[str, StringConstraints(max_length=1_000_000)]
 Message = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000_000)]
 TopK = Annotated[int, Field(gt=0, le=10_000)]

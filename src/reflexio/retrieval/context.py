@@ -83,15 +83,11 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Context:
-    text: str
-    always: tuple[Learning, ...]
-    relevant: tuple[Learning, ...]
-    tokens: int
+class Context(Selection):
+    """The learnings of each layer as text, and the tokens that it takes."""
 
-    @property
-    def learnings(self) -> tuple[Learning, ...]:
-        return *self.always, *self.relevant
+    text: str = ""
+    tokens: int = 0
 
 
 _COSTLY = re.compile(r"\b[A-Za-z]*+[0-9][A-Za-z0-9]*|[A-Z]{2,}|[!-/:-@\[-`{-~\n]|[^\x00-\x7f]")
@@ -158,17 +154,18 @@ def compose(
 
     `always` are learnings that always hold, in any order; the layer takes at most `always_tokens`.
     """
-    standing = _choose_always(_without_duplicates(always), min(always_tokens, max_tokens))
+    room = LineRoom()
+    standing = _choose_always(_without_duplicates(always), min(always_tokens, max_tokens), room)
     shown = {learning.id for learning in standing}
     repeated = {_normalised(learning) for learning in standing}
     others = [entry for entry in ranked if entry.learning.id not in shown]
     worth = _worth(others, calibration, is_short=tokens(query) <= SHORT_QUERY)
     strong = [entry.learning for entry in others if entry.learning.id in worth]
     new = [learning for learning in _without_duplicates(strong) if _normalised(learning) not in repeated]
-    relevant = _choose_relevant(new, worth, Selection(tuple(standing)), max_tokens)
+    relevant = _choose_relevant(new, worth, Selection(tuple(standing)), max_tokens, room)
     chosen = Selection(tuple(_in_order(standing)), tuple(_in_order(relevant)))
     text = render(chosen)
-    return Context(text, chosen.always, chosen.relevant, tokens(text))
+    return Context(chosen.always, chosen.relevant, text, tokens(text))
 
 
 def support(learning: Learning) -> int:
@@ -176,26 +173,46 @@ def support(learning: Learning) -> int:
     return int(learning.details.get("support") or len(learning.details.get("source_interaction_ids") or ()))
 
 
-def _choose_always(learnings: Sequence[Learning], max_tokens: int) -> list[Learning]:
+class LineRoom:
+    """The tokens of each learning's line, counted once."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[int, int] = {}
+
+    def of_line(self, learning: Learning) -> int:
+        if learning.id not in self._tokens:
+            self._tokens[learning.id] = tokens(line(learning) + "\n")
+        return self._tokens[learning.id]
+
+    def of(self, selection: Selection) -> int:
+        """The tokens of a whole context, with its frame and headings."""
+        lines = sum(map(self.of_line, selection.learnings))
+        kinds = ({headings[learning.kind] for learning in layer} for headings, layer in selection.layers)
+        return _FRAME_ROOM + lines + sum(_HEADING_ROOM[heading] for of_layer in kinds for heading in of_layer)
+
+
+def _choose_always(learnings: Sequence[Learning], max_tokens: int, room: LineRoom) -> list[Learning]:
     """Best supported and newest first, as long as there is room."""
     chosen: list[Learning] = []
     for new in sorted(learnings, key=lambda learning: (support(learning), _age(learning)), reverse=True):
-        if _room(Selection((*chosen, new))) <= max_tokens:
+        if room.of(Selection((*chosen, new))) <= max_tokens:
             chosen.append(new)
     return chosen
 
 
 def _choose_relevant(
-    learnings: Sequence[Learning], worth: Mapping[int, float], selection: Selection, max_tokens: int
+    learnings: Sequence[Learning], worth: Mapping[int, float], selection: Selection, max_tokens: int, room: LineRoom
 ) -> list[Learning]:
     """The most valuable for their tokens, beside those of the always layer in `selection`."""
-    room = {learning.id: tokens(line(learning) + "\n") for learning in learnings}
 
     def fits(relevant: Sequence[Learning]) -> bool:
-        return _room(Selection(selection.always, tuple(relevant))) <= max_tokens
+        return room.of(Selection(selection.always, tuple(relevant))) <= max_tokens
+
+    def value(learning: Learning) -> tuple[float, int]:
+        return -worth[learning.id] / room.of_line(learning) ** 0.5, learning.id
 
     chosen: list[Learning] = []
-    for new in sorted(learnings, key=lambda learning: (-worth[learning.id] / room[learning.id] ** 0.5, learning.id)):
+    for new in sorted(learnings, key=value):
         if fits([*chosen, new]):
             chosen.append(new)
         elif old := next((old for old in chosen if _may_be_outdated(old, new, worth)), None):
@@ -204,24 +221,22 @@ def _choose_relevant(
     return chosen
 
 
-def _room(selection: Selection) -> int:
-    lines = sum(tokens(line(learning) + "\n") for learning in selection.learnings)
-    kinds = ({headings[learning.kind] for learning in layer} for headings, layer in selection.layers)
-    return _FRAME_ROOM + lines + sum(_HEADING_ROOM[heading] for of_layer in kinds for heading in of_layer)
-
-
 def _worth(ranked: Sequence[RankedLearning], calibration: Calibration, *, is_short: bool) -> dict[int, float]:
     """The relevant learnings with their relevance: nearness, the lead before the best rival, and word evidence."""
     spreads = {entry.learning.id: _spreads(entry, calibration) for entry in ranked}
+    best = {
+        kind: sorted((spreads[entry.learning.id] for entry in ranked if entry.learning.kind is kind), reverse=True)[:2]
+        for kind in Kind
+    }
     worth = {}
     for entry in ranked:
         near, words = spreads[entry.learning.id], entry.hit.words_evidence
         if is_short and near < SHORT_QUERY_SPREADS and words < WORDS_ENOUGH:
             continue
-        rivals = [
-            spreads[other.learning.id] * (1.0 if other.learning.kind is entry.learning.kind else OTHER_KIND)
-            for other in ranked
-            if other is not entry
+        same = best[entry.learning.kind]
+        rivals = same[1:] if near == same[0] else same[:1]
+        rivals += [
+            OTHER_KIND * of_kind[0] for kind, of_kind in best.items() if of_kind and kind is not entry.learning.kind
         ]
         lead = max(-MOST_BEHIND, min(near - max([RIVAL, *rivals]), MOST_LEAD))
         # An embedder that is not trusted leaves the decision to the words.
