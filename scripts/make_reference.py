@@ -1,7 +1,7 @@
 """Writes the lower parts of `docs/reference/http.md` and `client.md`; with --check only says what is out of date.
 
 Structure, types, limits and defaults come from the OpenAPI document and the client's signatures, sentences from
-docstrings, and what each name means from `docs/reference/words.toml`, once for all places where it stands.
+docstrings, and what each name means from `src/reflexio/server/words.toml`, once for all places where it stands.
 """
 
 import inspect
@@ -19,6 +19,7 @@ from pydantic import BaseModel
 import reflexio
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.aio.connection import Connection
+from reflexio.server.api_document import WORDS, look_up, plain, read_tables
 from reflexio.server.app import create_app
 from reflexio.settings import Settings
 
@@ -108,8 +109,10 @@ class Http:
             yield " ".join(said)
 
     def _parameter(self, place: str, parameter: Schema) -> tuple[str, ...]:
-        said = parameter.get("description") or self._words.meaning(place, parameter["name"])
-        return parameter["name"], *self._typed(parameter["schema"], parameter.get("required", False)), said
+        name, described = parameter["name"], parameter.get("description", "")
+        is_from_words = described == plain(look_up(read_tables(WORDS), place, name) or "")
+        meaning = self._words.meaning(place, name) if is_from_words else described
+        return name, *self._typed(parameter["schema"], parameter.get("required", False)), meaning
 
     def _link(self, part: Schema) -> str:
         schema = part.get("content", {}).get("application/json", {}).get("schema", {})
@@ -168,15 +171,27 @@ def _one_of(values: list[str]) -> str:
 def _default(schema: Schema) -> str:
     if "default" in schema:
         return f"`{json.dumps(schema['default'])}`"
-    return "`null`" if {"type": "null"} in schema.get("anyOf", []) else "now"
+    if {"type": "null"} in schema.get("anyOf", []):
+        return "`null`"
+    match schema.get("type"):
+        case "array":
+            return "`[]`"
+        case "object":
+            return "`{}`"
+        case _:
+            return "its own defaults" if "$ref" in schema else "now"
 
 
 def _limits(schema: Schema, low: str, high: str) -> str:
     least = schema.get(low, schema.get("exclusiveMinimum", -1) + 1 if low == "minimum" else 0)
     most = schema.get(high, HUGE)
     if most < HUGE:
-        return f", {least:,g} to {most:,g}" if least else f", up to {most:,g}"
-    return f", at least {least:,g}" if least else ""
+        return f", {_number(least)} to {_number(most)}" if least else f", up to {_number(most)}"
+    return f", at least {_number(least)}" if least else ""
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 class Client:
@@ -277,9 +292,9 @@ def written(page: str, parts: Iterator[str]) -> str:
     return "\n\n".join([above.rstrip(), MARK, *(part for part in parts if part)]) + "\n"
 
 
-def main(reference: Path = REFERENCE, *, check: bool) -> list[str]:
+def main(reference: Path = REFERENCE, words_file: Path = WORDS, *, check: bool) -> list[str]:
     """Writes both pages, or with `check` none; returns what is wrong."""
-    words = Words(tomllib.loads((reference / "words.toml").read_text()))
+    words = Words(tomllib.loads(words_file.read_text()))
     http = Http(create_app(Settings()).openapi(), words)
     stale = []
     for name, parts in (("http.md", http.page()), ("client.md", Client(http.shapes, words).page())):

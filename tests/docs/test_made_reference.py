@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reflexio.server.api_document import WORDS
 from tests.docs.markdown import ROOT, page
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -36,8 +37,9 @@ def test_the_pages_are_up_to_date() -> None:
 
 
 def test_a_name_without_a_description_is_reported(copy: Path) -> None:
-    _replace(copy / "words.toml", "rationale =", "reasoning =")
-    report = _run("--check", copy)
+    words = Path(shutil.copy(WORDS, copy))
+    _replace(words, "rationale =", "reasoning =")
+    report = _run("--check", copy, words)
     assert "NewUserPlaybook.rationale has no meaning" in report
     assert "everywhere.reasoning is nowhere" in report
 
@@ -56,3 +58,10 @@ def test_the_pages_name_routes_models_and_methods_with_limits_and_links() -> Non
     assert '| `search_mode` | `vector`, `fts`, `hybrid` | `"hybrid"` |' in http["UnifiedSearchRequest"]
     assert "Returns [ContextResponse](http.md#contextresponse)." in client["get_context"]
     assert "| `max_tokens` | int | `None` |" in client["get_context"]
+
+
+def test_limits_are_written_out_and_defaults_are_values() -> None:
+    text = page("docs/reference/http.md").path.read_text()
+    assert "e+" not in text
+    assert "| `tools_used` | list of [ToolUsed](#toolused), up to 1,000 | `[]` |" in text
+    assert "| `created_at` | integer, up to 253,402,300,799 | now |" in text

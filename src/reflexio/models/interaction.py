@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -62,6 +63,12 @@ ID_NAMES = ("learning_id", "real_id", "id")
 ROW_KINDS = {"profile_id": "profile", "user_playbook_id": "user_playbook", "agent_playbook_id": "agent_playbook"}
 
 
+def _learning_id(*, min_length: int = 0) -> Any:
+    """An id as text. The rows of playbooks have numbers, which are accepted as they are."""
+    text = {"type": "string", "maxLength": 1000} | ({"minLength": min_length} if min_length else {})
+    return WithJsonSchema({"anyOf": [text, {"type": "integer"}]})
+
+
 class _LearningReference(RequestModel):
     """Names a learning: by kind and id, as an item of a context, or as a row of a list or a search."""
 
@@ -86,7 +93,7 @@ class Citation(_LearningReference):
     """A learning that a turn gives as its reason."""
 
     kind: Literal["playbook", "profile", "user_playbook", "agent_playbook"]
-    real_id: Annotated[str, StringConstraints(max_length=1000)]
+    real_id: Annotated[str, StringConstraints(max_length=1000), _learning_id()]
     tag: Annotated[str, StringConstraints(max_length=1000)] = ""
     title: Annotated[str, StringConstraints(max_length=10_000)] = ""
 
@@ -95,7 +102,7 @@ class RetrievedLearning(_LearningReference):
     """A learning that was in the prompt of a turn."""
 
     kind: Literal["profile", "user_playbook", "agent_playbook"]
-    learning_id: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+    learning_id: Annotated[str, StringConstraints(min_length=1, max_length=1000), _learning_id(min_length=1)]
     exposure_receipt: Annotated[str, StringConstraints(max_length=8192)] | None = None
     exposure_receipt_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 

@@ -18,7 +18,7 @@ from reflexio.errors import InvalidRequest
 from reflexio.models.config import Setting
 from reflexio.models.wire import RequestModel, ResponseModel
 from reflexio.models.wire import build as build_model
-from reflexio.server import problems
+from reflexio.server import api_document, problems
 from reflexio.server.authentication import Authenticator
 from reflexio.server.direct import direct_handlers
 from reflexio.server.request_gate import OPEN_PATHS, RateLimiter, RequestGate, route_name
@@ -79,6 +79,7 @@ class ServerApp(FastAPI):
                 # declares a route; our models are built later, here.
                 warnings.simplefilter("ignore", category=UnsupportedFieldAttributeWarning)
                 document = super().openapi()
+            api_document.complete(document)
             document["components"]["securitySchemes"] = {SCHEME: {"type": "http", "scheme": "bearer"}}
             document["security"] = [{SCHEME: []}, {}]
         return super().openapi()
@@ -136,6 +137,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         responses=problems.DOCUMENTED,
         docs_url=None,
+        redoc_url=None,
     )
     problems.install(app)
     for router in ROUTERS:

@@ -20,7 +20,7 @@ from reflexio.server.problems import error_response
 from reflexio.server.proxies import came_through_proxy
 from reflexio.settings import RateLimit
 
-OPEN_PATHS = re.compile(r"/|/health(/live|/ready)?|/healthz|/metrics|/meta/version|/docs|/redoc|/openapi\.json")
+OPEN_PATHS = re.compile(r"/|/health(/live|/ready)?|/healthz|/metrics|/meta/version|/docs|/openapi\.json")
 """Health and documentation: no key is needed."""
 POLLED_PATHS = frozenset({"/api/learning_status", "/api/get_operation_status"})
 """Calls that wait for background work do not count as traffic: they would delay that work."""
