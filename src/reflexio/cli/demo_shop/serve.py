@@ -34,7 +34,8 @@ def serve_demo(data: Path | None, port: int) -> None:
             _fill(folder, console)
         settings = Settings(data=folder, port=port or _usual_port(), log_level="warning")
         address = f"http://127.0.0.1:{settings.port}/"
-        console.print(f"\nThe demo runs at [bold]{address}[/bold]. Ctrl-C stops it.\nEverything in it is made up, and no model was asked.")
+        console.print(f"\nThe demo runs at [bold]{address}[/bold]. Ctrl-C stops it.")
+        console.print("Everything in it is made up, and no model was asked.")
         threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
         serve(settings)
 
