@@ -191,3 +191,9 @@ async def test_no_statement_about_work_reaches_another_organisation(database: Da
     assert await theirs.read(lambda tx: tx.stalls.get()) == stall
     assert await theirs.read(lambda tx: tx.learnings.many([row])[row].status) is Status.CURRENT
     await add(ours, RERUN)
+
+
+async def test_the_newest_operations_of_all_services_come_first(store: Store) -> None:
+    await add(store, ended("first"), replace(RERUN, id="other", service_name="manual"), ended("last"))
+    newest = await store.read(lambda tx: tx.operations.newest(2))
+    assert [operation.id for operation in newest] == ["last", "other"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reflexio.errors import Conflict
 from reflexio.models.access import KeyScope
 from reflexio.models.interaction import Interaction, InteractionData, Request
-from reflexio.models.learning import Kind
+from reflexio.models.learning import Kind, Learning
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import (
     Database,
@@ -23,6 +23,7 @@ from reflexio.ports.storage import (
     TimeRange,
     TurnScope,
     Tx,
+    VersionRequests,
 )
 from tests.builders import contents, name, request, said
 
@@ -416,3 +417,27 @@ async def test_the_turns_of_requests_end_with_a_whole_request(store: Store) -> N
     assert (count, [turn.request_id for turn in turns]) == (2, ["r3", "r3", "r2", "r2"])
     assert (await store.read(lambda tx: tx.interactions.of_first_requests(ids, 1)))[1] == 1
     assert (await store.read(lambda tx: tx.interactions.of_first_requests(ids, 10**6)))[1] == 4
+
+
+async def test_requests_are_counted_by_agent_version(store: Store) -> None:
+    for version, user, session, at in (
+        ("v1", "ann", "one", 10),
+        ("v1", "ann", "one", 20),
+        ("v1", "bob", "two", 30),
+        ("v2", "ann", "three", 25),
+        ("v2", "eve", "late", 900),
+    ):
+        await add(store, request(agent_version=version, user_id=user, session_id=session, created_at=at))
+    await add(store, request(agent_version="v3", evaluation_only=True, created_at=20))
+    counted = await store.read(lambda tx: tx.requests.by_version(TimeRange(0, 100)))
+    assert counted == [VersionRequests("v1", 3, 2, 2, 30), VersionRequests("v2", 1, 1, 1, 25)]
+
+
+async def test_the_requests_behind_learnings_are_counted_once(store: Store) -> None:
+    rows = [
+        Learning(Kind.USER_PLAYBOOK, f"Advice {number}", user_id="ann", agent_version="v1", request_id=request_id)
+        for number, request_id in enumerate(("a", "a", "b", ""))
+    ]
+    await store.write(lambda tx: tx.learnings.add(rows))
+    where = LearningFilter(Kind.USER_PLAYBOOK, agent_version="v1")
+    assert await store.read(lambda tx: tx.learnings.count_requests(where)) == 2

@@ -157,12 +157,12 @@ def compose(
     room = LineRoom()
     standing = _choose_always(_without_duplicates(always), min(always_tokens, max_tokens), room)
     shown = {learning.id for learning in standing}
-    repeated = {_normalised(learning) for learning in standing}
+    repeated = {normalised(learning) for learning in standing}
     others = [entry for entry in ranked if entry.learning.id not in shown]
-    worth = _worth(others, calibration, is_short=tokens(query) <= SHORT_QUERY)
-    strong = [entry.learning for entry in others if entry.learning.id in worth]
-    new = [learning for learning in _without_duplicates(strong) if _normalised(learning) not in repeated]
-    relevant = _choose_relevant(new, worth, Selection(tuple(standing)), max_tokens, room)
+    relevant_worth = worth(others, calibration, query=query)
+    strong = [entry.learning for entry in others if entry.learning.id in relevant_worth]
+    new = [learning for learning in _without_duplicates(strong) if normalised(learning) not in repeated]
+    relevant = _choose_relevant(new, relevant_worth, Selection(tuple(standing)), max_tokens, room)
     chosen = Selection(tuple(_in_order(standing)), tuple(_in_order(relevant)))
     text = render(chosen)
     return Context(chosen.always, chosen.relevant, text, tokens(text))
@@ -221,18 +221,32 @@ def _choose_relevant(
     return chosen
 
 
-def _worth(ranked: Sequence[RankedLearning], calibration: Calibration, *, is_short: bool) -> dict[int, float]:
-    """The relevant learnings with their relevance: nearness, the lead before the best rival, and word evidence."""
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """How relevant a learning is to the message, and the least that counts. `is_short`: the message is too short for
+    a match that is not near."""
+
+    value: float
+    least: float
+    is_short: bool = False
+
+    @property
+    def is_enough(self) -> bool:
+        return self.value >= self.least and not self.is_short
+
+
+def relevances(ranked: Sequence[RankedLearning], calibration: Calibration, *, query: str) -> dict[int, Relevance]:
+    """The relevance of each learning: nearness, the lead before the best rival, and word evidence."""
+    is_short = tokens(query) <= SHORT_QUERY
     spreads = {entry.learning.id: _spreads(entry, calibration) for entry in ranked}
     best = {
         kind: sorted((spreads[entry.learning.id] for entry in ranked if entry.learning.kind is kind), reverse=True)[:2]
         for kind in Kind
     }
-    worth = {}
+    found = {}
     for entry in ranked:
         near, words = spreads[entry.learning.id], entry.hit.words_evidence
-        if is_short and near < SHORT_QUERY_SPREADS and words < WORDS_ENOUGH:
-            continue
+        is_too_short = is_short and near < SHORT_QUERY_SPREADS and words < WORDS_ENOUGH
         same = best[entry.learning.kind]
         rivals = same[1:] if near == same[0] else same[:1]
         rivals += [
@@ -242,9 +256,15 @@ def _worth(ranked: Sequence[RankedLearning], calibration: Calibration, *, is_sho
         # An embedder that is not trusted leaves the decision to the words.
         trust = 0.0 if entry.hit.vector_score is None else calibration.trust
         relevance = trust * (near + lead) + WORDS * min(words, MOST_WORDS)
-        if relevance >= trust * RELEVANT + (1 - trust) * WORDS * WORDS_ENOUGH_ALONE:
-            worth[entry.learning.id] = relevance
-    return worth
+        least = trust * RELEVANT + (1 - trust) * WORDS * WORDS_ENOUGH_ALONE
+        found[entry.learning.id] = Relevance(relevance, least, is_too_short)
+    return found
+
+
+def worth(ranked: Sequence[RankedLearning], calibration: Calibration, *, query: str) -> dict[int, float]:
+    """The relevant learnings with their relevance."""
+    found = relevances(ranked, calibration, query=query)
+    return {learning_id: relevance.value for learning_id, relevance in found.items() if relevance.is_enough}
 
 
 def _spreads(entry: RankedLearning, calibration: Calibration) -> float:
@@ -273,7 +293,7 @@ def _in_order(learnings: Sequence[Learning]) -> list[Learning]:
 
 def _without_duplicates(learnings: Sequence[Learning]) -> list[Learning]:
     """Of duplicates, the newest."""
-    return list({_normalised(learning): learning for learning in sorted(learnings, key=_age)}.values())
+    return list({normalised(learning): learning for learning in sorted(learnings, key=_age)}.values())
 
 
 def _age(learning: Learning) -> tuple[int, int]:
@@ -284,7 +304,7 @@ _IGNORED = re.compile(r"[\s.,;:!?…'\"“”„‘’«»()\[\]、。，！？�
 _TERM = re.compile(r"[^\W_]+|\S")
 
 
-def _normalised(learning: Learning) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def normalised(learning: Learning) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Trigger and content without case, punctuation and articles."""
     return _terms(learning.trigger), _terms(learning.content)
 

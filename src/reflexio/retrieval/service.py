@@ -192,8 +192,28 @@ def _find_not_covered(
         limit *= 4
 
 
+@dataclass(frozen=True)
+class ComposedContext:
+    """A context, and all learnings that competed for a place in it."""
+
+    chosen: context.Context
+    always: Sequence[Learning]
+    ranked: Sequence[context.RankedLearning]
+    calibration: Calibration
+    is_degraded: bool
+
+
 async def get_context(store: Store, embedder: QueryEmbedder, request: ContextRequest, now: int) -> ContextResponse:
     """The text to inject. Approved and current learnings only, unless the caller asks for pending ones."""
+    composed = await compose_context(store, embedder, request, now)
+    items = [_item(learning, "always") for learning in composed.chosen.always]
+    items += [_item(learning, "relevant") for learning in composed.chosen.relevant]
+    text, used = composed.chosen.text, composed.chosen.tokens
+    return ContextResponse(context=text, items=items, tokens=used, degraded=composed.is_degraded)
+
+
+async def compose_context(store: Store, embedder: QueryEmbedder, request: ContextRequest, now: int) -> ComposedContext:
+    """What `get_context` returns, with everything that it chose from."""
     query = request.query or ""
     allowed = (PlaybookStatus.APPROVED, PlaybookStatus.PENDING) if request.include_pending else APPROVED
     wanted = _relevant_layer(request, allowed) if request.include_relevant and query.strip() else None
@@ -223,10 +243,8 @@ async def get_context(store: Store, embedder: QueryEmbedder, request: ContextReq
         always=always,
         always_tokens=int(request.max_tokens * share) if wanted else request.max_tokens,
     )
-    items = [_item(learning, "always") for learning in composed.always]
-    items += [_item(learning, "relevant") for learning in composed.relevant]
     is_degraded = wanted is not None and (_mode_used(wanted, vector) == "fts" or not hits.complete)
-    return ContextResponse(context=composed.text, items=items, tokens=composed.tokens, degraded=is_degraded)
+    return ComposedContext(composed, always, ranked, embedder.calibration, is_degraded)
 
 
 def _nearest_cases(tx: Tx, playbooks: Sequence[Learning], vector: QueryVector | None) -> dict[int, float]:

@@ -34,6 +34,7 @@ from reflexio.ports.storage.interactions import TurnFilter as TurnFilter
 from reflexio.ports.storage.interactions import TurnScope as TurnScope
 from reflexio.ports.storage.interactions import Unlearned as Unlearned
 from reflexio.ports.storage.interactions import Users as Users
+from reflexio.ports.storage.interactions import VersionRequests as VersionRequests
 from reflexio.ports.storage.interactions import Waiting as Waiting
 from reflexio.ports.storage.learnings import FinishedStep as FinishedStep
 from reflexio.ports.storage.learnings import LearnedWindow as LearnedWindow

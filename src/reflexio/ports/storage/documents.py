@@ -109,6 +109,9 @@ class Operations(Protocol):
     def latest(self, service_name: str) -> Operation | None:
         """The one that began last."""
 
+    def newest(self, limit: int) -> list[Operation]:
+        """Those of all services that began last, newest first."""
+
     def running(self, service_name: str | None = None) -> list[Operation]:
         """Running ones of one service or all, locked as by `hold`."""
 

@@ -83,6 +83,17 @@ class TurnScope:
     only_unread: Kind | None = None
 
 
+@dataclass(frozen=True)
+class VersionRequests:
+    """The requests of one agent version: how many, in how many sessions of how many users, and when the newest was."""
+
+    agent_version: str
+    requests: int
+    sessions: int
+    users: int
+    newest_at: int
+
+
 class Requests(Protocol):
     def add(self, request: Request) -> None:
         """Raises Conflict when the id is taken."""
@@ -99,6 +110,9 @@ class Requests(Protocol):
         """Removes matching requests with their turns; returns the number of requests."""
 
     def remove_ids(self, request_ids: Sequence[str]) -> int: ...
+
+    def by_version(self, within: TimeRange) -> list[VersionRequests]:
+        """The agent versions that published, the newest first. Requests for evaluation only do not count."""
 
     def sum_redacted(self, user_id: str) -> int:
         """How many marks replace what was redacted in the user's requests."""

@@ -136,6 +136,9 @@ class Learnings(Protocol):
 
     def count(self, where: LearningFilter) -> int: ...
 
+    def count_requests(self, where: LearningFilter) -> int:
+        """The number of requests that matching rows were learned from."""
+
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         """Rows that pass the filter, best match of words first."""
 

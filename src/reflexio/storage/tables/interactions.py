@@ -36,6 +36,7 @@ from reflexio.ports.storage import (
     TurnFilter,
     TurnScope,
     Unlearned,
+    VersionRequests,
     Waiting,
 )
 from reflexio.storage.compiled import CompiledStatement
@@ -157,6 +158,14 @@ class SqlRequests(OrganisationRows):
         turns = interactions.c.request_id.in_(select(requests.c.request_id).where(which))
         _remove_turns(self._connection, interactions.c.org_id == self._org, turns)
         return self._change(delete(requests).where(which))
+
+    def by_version(self, within: TimeRange) -> list[VersionRequests]:
+        counts = func.count(), func.count(requests.c.session_id.distinct()), func.count(requests.c.user_id.distinct())
+        newest = func.max(requests.c.created_at)
+        query = select(requests.c.agent_version, *counts, newest)
+        query = query.where(self._where(RequestFilter(within=within)), ~requests.c.evaluation_only)
+        query = query.group_by(requests.c.agent_version).order_by(newest.desc(), requests.c.agent_version)
+        return self._rows(query, lambda row: VersionRequests(*row))
 
     def sum_redacted(self, user_id: str) -> int:
         total = select(func.sum(requests.c.redacted_count)).where(self._where(RequestFilter(user_id)))

@@ -190,6 +190,12 @@ class SqlLearnings(OrganisationRows):
     def count(self, where: LearningFilter) -> int:
         return self._count(learnings, self._where(where))
 
+    def count_requests(self, where: LearningFilter) -> int:
+        sources = self._where(where), learnings.c.request_id != ""
+        return int(
+            self._connection.execute(select(func.count(learnings.c.request_id.distinct())).where(*sources)).scalar_one()
+        )
+
     def by_words(self, where: LearningFilter, query: str, limit: int) -> Matched:
         return FULLTEXT.match(
             self._connection,

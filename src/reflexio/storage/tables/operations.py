@@ -44,6 +44,9 @@ class SqlOperations(OrganisationRows):
         query = self._select(operations.c.service_name == service_name)
         return self._one(query.order_by(operations.c.seq.desc()).limit(1), _read_operation)
 
+    def newest(self, limit: int) -> list[Operation]:
+        return self._rows(self._select().order_by(operations.c.seq.desc()).limit(limit), _read_operation)
+
     def running(self, service_name: str | None = None) -> list[Operation]:
         query = self._select(operations.c.status == OperationStatus.IN_PROGRESS.value)
         if service_name is not None:
