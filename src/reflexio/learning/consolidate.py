@@ -12,7 +12,6 @@ from uuid import uuid4
 from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import Page
-from reflexio.models.wire import NEVER_EXPIRES
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import NO_VECTORS, LearningFilter, LineageEvent, QueryVector, Store, TextVectors, Tx
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
@@ -120,7 +119,6 @@ def new_learning(
 ) -> Learning:
     """The row for a candidate that takes the place of the `retired` ones."""
     content = decision.content or candidate.content
-    seconds = candidate.time_to_live.seconds
     is_profile = candidate.kind is Kind.PROFILE
     evidence = {
         "source_span": "\n".join(quote.text for quote in candidate.evidence),
@@ -146,7 +144,7 @@ def new_learning(
         details={**evidence, **(profile_details if is_profile else {}), "metadata": candidate.metadata},
         created_at=now,
         modified_at=now,
-        expires_at=now + seconds if is_profile and seconds else NEVER_EXPIRES,
+        expires_at=candidate.expires_at(now),
     )
 
 

@@ -60,7 +60,8 @@ def grounded(
         evidence = _evidence(candidate, passages, standing)
         if candidate.content.strip() and _bears(evidence, standing):
             quotes = dict.fromkeys(Quote(match.passage.turn.id, match.quote.text) for match in evidence)
-            kept.append(replace(candidate, evidence=tuple(quotes)))
+            said_at = max(match.passage.turn.at for match in evidence if match.passage.turn.is_new)
+            kept.append(replace(candidate, evidence=tuple(quotes), said_at=said_at))
     return tuple(kept), len(candidates) - len(kept)
 
 

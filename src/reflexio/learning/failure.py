@@ -98,6 +98,7 @@ def _set_aside(tx: Tx, task: WindowTask, error: Exception, now: int) -> None:
     if not tx.interactions.many(task.turns):
         return  # erased meanwhile
     tx.interactions.mark_learned(task.turns)
+    tx.windows.drop_steps(task.user_id, task.turns)
     # So that a rerun of what was not understood takes exactly these turns up.
     tx.interactions.mark_unread(task.turns, list(TYPES))
     tx.users.clear_unlearned(task.user_id)

@@ -14,6 +14,7 @@ from reflexio.errors import ReflexioError
 from reflexio.jobs.background import BackgroundTasks
 from reflexio.jobs.token_budget import allowed
 from reflexio.learning.failure import fail
+from reflexio.learning.finished_steps import begun_windows
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import PlannedWindow, WindowTask, is_backlog_due, is_due, lane_of, next_window
 from reflexio.learning.worker import WORKFLOW
@@ -118,7 +119,8 @@ class LearningScheduler:
             turns = tx.interactions.unlearned(waiting.user_id, config.window_size)
             if not turns:
                 return NOTHING_LEFT
-            return next_window(turns, config) if is_due(turns, waiting, config, now) else None
+            begun = begun_windows(tx.windows.finished_steps(waiting.user_id))
+            return next_window(turns, config, begun) if is_due(turns, waiting, config, now) else None
 
         window = await store.read(plan)
         lane = lane_of(waiting.org_id, waiting.user_id)

@@ -89,16 +89,16 @@ def is_backlog_due(backlog: Backlog, waiting: Waiting, config: Config, now: int)
     )
 
 
-def next_window(turns: Sequence[Unlearned], config: Config) -> PlannedWindow:
-    """The first turns that belong together, at most a window of them."""
-    first = turns[0].request
+def next_window(turns: Sequence[Unlearned], config: Config, begun: Sequence[tuple[int, ...]] = ()) -> PlannedWindow:
+    """The first turns that belong together, at most a window of them; or again those of a window that was begun."""
+    first, ids = turns[0].request, tuple(turn.turn.interaction_id for turn in turns)
     together: list[Unlearned] = []
-    for turn in turns[: config.window_size]:
+    again = max((len(window) for window in begun if ids[: len(window)] == window), default=0)
+    for turn in turns[: again or config.window_size]:
         if (turn.request.agent_version, turn.request.source) != (first.agent_version, first.source):
             break
         together.append(turn)
-    ids = tuple(turn.turn.interaction_id for turn in together)
-    return PlannedWindow(ids, first.agent_version, first.source, together[-1].request.request_id)
+    return PlannedWindow(ids[: len(together)], first.agent_version, first.source, together[-1].request.request_id)
 
 
 def consecutive_windows(turns: Sequence[Unlearned], config: Config) -> list[PlannedWindow]:

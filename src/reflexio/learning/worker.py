@@ -22,6 +22,7 @@ from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, new_learning, without_duplicates
 from reflexio.learning.evidence import grounded
 from reflexio.learning.failure import fail, wait_for_provider
+from reflexio.learning.finished_steps import PAID, PaidSteps, setup_of
 from reflexio.learning.limits import limited_decision, within_limits
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import (
@@ -42,7 +43,7 @@ from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Learner
-from reflexio.ports.storage import Database, LearnedWindow, Store, Tx
+from reflexio.ports.storage import Database, FinishedStep, LearnedWindow, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
@@ -128,25 +129,28 @@ async def learn_window(
     steps: Steps, task: WindowTask, store: Store, config: Config, setup: LearnerSetup
 ) -> dict[str, int]:
     """Learns a window once, however often it is called; returns how many learnings were added and updated."""
-    window, types = await _read_window(task, store, config)
-    extracted = await extract(steps, "extract", window, types, store, setup)
-    decided = await steps("consolidate", lambda: _consolidate(task, store, config, setup, extracted))
+    window, types, finished = await _read_window(task, store, config)
+    paid = PaidSteps.of(steps, store, setup.clock, task, setup_of(setup.learner, types), finished)
+    extracted = await extract(paid, "extract", window, types, store, setup)
+    decided = await paid("consolidate", lambda: _consolidate(task, store, config, setup, extracted))
     return await steps("keep", lambda: _keep(task, store, setup, decided))
 
 
-async def _read_window(task: WindowTask, store: Store, config: Config) -> tuple[Window, Config]:
-    def read(tx: Tx) -> tuple[WindowTurns, bool]:
+async def _read_window(task: WindowTask, store: Store, config: Config) -> tuple[Window, Config, list[FinishedStep]]:
+    """The window, the types that apply to it, and what earlier attempts have finished."""
+
+    def read(tx: Tx) -> tuple[WindowTurns, bool, list[FinishedStep]]:
         unlearned = tx.interactions.unlearned_among(task.turns)
         # After a crash, the windows of before and after it may share turns: the first window takes them.
         new = tx.interactions.many(task.turns if task.by_hand else sorted(unlearned))
         room = max(0, config.window_size - len(task.turns))
         earlier = tx.interactions.before(task.user_id, min(task.turns), room) if room else []
         turns = read_turns(tx, earlier, [new[turn_id] for turn_id in task.turns if turn_id in new])
-        return turns, bool(unlearned)
+        return turns, bool(unlearned), tx.windows.finished_steps(task.user_id)
 
-    turns, has_unlearned = await store.read(read)
+    turns, has_unlearned, finished = await store.read(read)
     window = build_window(task.user_id, task.agent_version, turns)
-    return window, _types_for(task, config, has_unlearned=has_unlearned)
+    return window, _types_for(task, config, has_unlearned=has_unlearned), finished
 
 
 def _types_for(task: WindowTask, config: Config, *, has_unlearned: bool) -> Config:
@@ -196,14 +200,17 @@ async def _extract(window: Window, config: Config, store: Store, setup: LearnerS
     assessing = {playbook.playbook_name for playbook in config.playbook_configs if playbook.metadata_definition_prompt}
     kept, dropped = grounded(window, extraction.candidates, assessing)
     limited = within_limits(without_duplicates(kept), sum(turn.is_new for turn in window.turns))
-    candidates = await setup.scopes.complete(limited.candidates)
+    now = setup.clock.now()
+    holding = [candidate for candidate in limited.candidates if candidate.expires_at(now) > now]
+    candidates = await setup.scopes.complete(holding)
     counts = {"ungrounded": dropped, "unusable": extraction.unusable, "shortened": limited.shortened}
-    counts |= {"refused": limited.refused}
+    counts |= {"refused": limited.refused, "expired": len(limited.candidates) - len(holding)}
     return {
         "candidates": CANDIDATES.dump_python(tuple(candidates), mode="json"),
         "counts": counts,
         "kinds": sorted(wanted_kinds),
         "unread": list(extraction.unread),
+        PAID: extraction.spend.calls,
     }
 
 
@@ -219,16 +226,17 @@ async def consolidate(
     """A decision for each candidate. The learner is asked only about those that have neighbours."""
     questions = [neighbourhood for neighbourhood in neighbourhoods if neighbourhood.neighbours]
     answered: tuple[Decision, ...] = ()
+    calls = 0
     if questions:
         consolidation = await setup.learner.consolidate(questions, config)
         await record_spend(store, consolidation.spend, setup.clock, operation)
-        answered = consolidation.decisions
+        answered, calls = consolidation.decisions, consolidation.spend.calls
     answers = iter(answered)
     decisions = [
         limited_decision(next(answers, ADD), near.candidate) if near.neighbours else _decide_alone(near)
         for near in neighbourhoods
     ]
-    return {"decisions": DECISIONS.dump_python(tuple(decisions), mode="json")}
+    return {"decisions": DECISIONS.dump_python(tuple(decisions), mode="json"), PAID: calls}
 
 
 def _decide_alone(neighbourhood: Neighbourhood) -> Decision:
@@ -266,6 +274,7 @@ async def _keep(task: WindowTask, store: Store, setup: LearnerSetup, decided: Js
         tx.interactions.mark_learned(task.turns)
         mark_unread(tx, task.turns, decided)
         tx.users.clear_unlearned(task.user_id)
+        tx.windows.drop_steps(task.user_id, task.turns)
         if tx.interactions.many(task.turns):  # else all were erased: the row would name their user again
             learned = ("learned", task.turns, counts, learner.name, learner.fingerprint)
             tx.windows.add(LearnedWindow(task.key, task.user_id, *learned, created_at=now))

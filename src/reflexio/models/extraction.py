@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from reflexio.models.learning import Kind, Learning, ProfileTimeToLive, Scope
+from reflexio.models.wire import NEVER_EXPIRES
 
 Role = Literal["user", "agent", "tool", "system", "developer"]
 _ROLES: dict[str, Role] = {
@@ -78,7 +79,8 @@ class ExtractedLearning:
     """A learning that a learner extracted. `forget` requests to remove what is stored about `content`.
 
     `name` is its playbook type or profile extractor. `scope` is None when the learner leaves it undecided.
-    `only_replaces`: it is stored only where it replaces something, as "emojis are fine now" does.
+    `only_replaces`: it is stored only where it replaces something, as "emojis are fine now" does. `said_at` is the time
+    of the newest turn that it rests on; 0 is unknown.
     """
 
     kind: Kind
@@ -92,6 +94,12 @@ class ExtractedLearning:
     forget: bool = False
     scope: Scope | None = None
     only_replaces: bool = False
+    said_at: int = 0
+
+    def expires_at(self, now: int) -> int:
+        """When it stops to hold, counted from when it was said; NEVER_EXPIRES for what lasts."""
+        seconds = self.time_to_live.seconds if self.kind is Kind.PROFILE and not self.forget else 0
+        return min(self.said_at or now, now) + seconds if seconds else NEVER_EXPIRES
 
     @property
     def text(self) -> str:

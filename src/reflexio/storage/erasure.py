@@ -212,6 +212,7 @@ RULES = (
     ),
     _rule_by_user(schema.outcomes),
     _rule_by_user(schema.windows),
+    _rule_by_user(schema.finished_steps),
     _rule_by_user(schema.receipts),
     _rule_by_user(schema.users),
     ErasureRule(

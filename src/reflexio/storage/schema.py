@@ -233,6 +233,17 @@ windows = Table(
     Index("windows_of_user", "org_id", "user_id", "created_at"),
 )
 
+# Steps of a window that is not learned yet which a model was paid for: a failed attempt does not pay again.
+finished_steps = Table(
+    "finished_steps",
+    metadata,
+    *key("org_id", "user_id", "window_key", "step"),
+    *texts("setup"),
+    Column("turn_ids", Json),
+    Column("result", Json),
+    *numbers("created_at"),
+)
+
 # The one stall of an organisation: learning waits until the provider accepts its key or bill again.
 stalls = Table("stalls", metadata, *key("org_id"), *texts("reason", "message"), *numbers("since"), *flags("notified"))
 

@@ -17,7 +17,7 @@ from reflexio.errors import (
     StorageTaken,
     UnreadableAnswer,
 )
-from reflexio.interactions import publish
+from reflexio.interactions import erase, publish
 from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE
 from reflexio.learning import scheduler, stall
 from reflexio.learning.failure import ATTEMPTS_BEFORE_CHECK, MOST_ATTEMPTS
@@ -39,16 +39,16 @@ from reflexio.models.extraction import (
     Window,
 )
 from reflexio.models.interaction import PublishRequest, PublishResponse
-from reflexio.models.learning import Kind
+from reflexio.models.learning import Kind, Learning, ProfileTimeToLive
 from reflexio.models.paging import Page
 from reflexio.organisations import configuration
-from reflexio.ports.storage import LearningFilter, Store
+from reflexio.ports.storage import LearnedWindow, LearningFilter, Store, TurnFilter, Tx
 from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
 from tests.builders import turns
 
-START = 1_000_000
+START, DAY = 1_000_000, 86_400
 UNREADABLE = UnreadableAnswer("not JSON")
 
 
@@ -69,7 +69,11 @@ class Pupil:
     seen: list[Window] = field(default_factory=list)
     poison: str = ""
     broken: Exception | None = None
+    undecided: list[Exception] = field(default_factory=list)
+    failing_reads: set[int] = field(default_factory=set)
+    """Numbers of readings that fail once."""
     checks: int = 0
+    time_to_live: ProfileTimeToLive = ProfileTimeToLive.INFINITY
     longest: int = 99
     read: list[Window] = field(default_factory=list)
     name: str = "pupil"
@@ -89,19 +93,32 @@ class Pupil:
             raise self.always
         if len(window.turns) > self.longest:
             raise ContextTooLong("too long")
+        if len(self.read) + 1 in self.failing_reads:
+            self.failing_reads.clear()
+            raise ProviderUnavailable("away")
         self.read.append(window)
         new = [turn for turn in window.turns if turn.is_new]
         return Extraction(
             tuple(
-                ExtractedLearning(Kind.PROFILE, "profile", t.content, evidence=(Quote(t.id, t.content),)) for t in new
-            )
+                ExtractedLearning(
+                    Kind.PROFILE,
+                    "profile",
+                    t.content,
+                    evidence=(Quote(t.id, t.content),),
+                    time_to_live=self.time_to_live,
+                )
+                for t in new
+            ),
+            Spend(self.name, calls=1, input_tokens=10),
         )
 
     async def summarise(self, gathered: ClusterToSummarise, config: Config) -> Summary:
         return Summary()
 
     async def consolidate(self, questions: Sequence[Neighbourhood], config: Config) -> Consolidation:
-        return Consolidation(tuple(Decision("add") for _ in questions))
+        if self.undecided:
+            raise self.undecided.pop(0)
+        return Consolidation(tuple(Decision("add") for _ in questions), Spend(self.name, calls=1))
 
     def said(self) -> list[list[str]]:
         """The new turns of each window that was read."""
@@ -140,10 +157,19 @@ class Room:
             await asyncio.gather(*running)
         return begun
 
-    async def learned(self, user: str = "ann") -> list[str]:
+    async def rows(self, user: str = "ann") -> Sequence[Learning]:
         where = LearningFilter(Kind.PROFILE, user_id=user)
-        found = await self.store.read(lambda tx: tx.learnings.page(where, Page(1000)))
-        return sorted(row.content for row in found.rows)
+        return (await self.store.read(lambda tx: tx.learnings.page(where, Page(1000)))).rows
+
+    async def learned(self, user: str = "ann") -> list[str]:
+        return sorted(row.content for row in await self.rows(user))
+
+    async def windows(self) -> list[LearnedWindow]:
+        def read(tx: Tx) -> list[LearnedWindow]:
+            newest = tx.interactions.newest(TurnFilter("ann"), 1)
+            return tx.windows.of_turns("ann", newest)
+
+        return await self.store.read(read)
 
     async def status(self, answer: PublishResponse) -> tuple[str, str | None]:
         told = await learning_status(self.store, self.clock, answer.request_id or "")
@@ -341,6 +367,98 @@ async def test_a_window_that_is_too_long_is_read_in_parts(room: Room) -> None:
     assert [turn.content for window in room.pupil.read for turn in window.turns if turn.is_new] == [*"abcdefg"]
     assert max(len(window.turns) for window in room.pupil.read) <= 2
     assert len(await room.store.read(lambda tx: tx.windows.of_turns("ann", range(1, 99)))) == 1
+
+
+@pytest.mark.parametrize(("said", "expires"), [(-DAY // 2, DAY // 2), (0, DAY), (DAY, DAY)])
+async def test_time_to_live_counts_from_when_it_was_said_and_never_from_the_future(
+    room: Room, said: int, expires: int
+) -> None:
+    room.pupil.time_to_live = ProfileTimeToLive.ONE_DAY
+    await say_at(room, START + said, "I am in Rome.")
+    await room.look()
+    (row,) = await room.rows()
+    assert row.expires_at == START + expires
+
+
+async def test_what_no_longer_holds_when_it_is_read_is_not_learned(room: Room) -> None:
+    room.pupil.time_to_live = ProfileTimeToLive.ONE_DAY
+    await say_at(room, START - 2 * DAY, "I am in Rome.")
+    await room.look()
+    assert await room.learned() == []
+    (window,) = await room.windows()
+    assert window.counts["expired"] == 1
+
+
+async def say_at(room: Room, at: int, said: str) -> None:
+    await room.say(
+        said, interaction_data_list=[{**turn, "created_at": at} for turn in turns(said)], session_finished=True
+    )
+
+
+AWAY = ProviderUnavailable("away")
+
+
+async def learn_beside_a_known_fact(room: Room, *errors: Exception) -> None:
+    """A fact is stored; another one near it needs a consolidation, which fails."""
+    await room.say("I have a small dog.", session_finished=True)
+    await room.look()
+    room.pupil.undecided += errors
+    await room.say("I have a small dog, Rex.", session_finished=True)
+    await room.look()
+
+
+async def test_an_extraction_is_not_paid_again_when_the_consolidation_fails(room: Room) -> None:
+    await learn_beside_a_known_fact(room, AWAY, UNREADABLE, AWAY)
+    for _ in range(3):
+        room.clock.at += LONGEST_BACKOFF
+        await room.look()
+    assert room.pupil.said() == [["I have a small dog."], ["I have a small dog, Rex."]]
+    assert await room.learned() == ["I have a small dog, Rex.", "I have a small dog."]
+    assert await room.store.read(lambda tx: tx.windows.finished_steps("ann")) == []
+
+
+async def test_turns_that_come_meanwhile_wait_for_the_next_window(room: Room) -> None:
+    await learn_beside_a_known_fact(room, AWAY)
+    await room.say("I live in Oslo.", session_finished=True)
+    room.clock.at += LONGEST_BACKOFF
+    for _ in range(2):
+        await room.look()
+    assert room.pupil.said()[1:] == [["I have a small dog, Rex."], ["I live in Oslo."]]
+
+
+async def test_parts_of_a_long_window_are_paid_once(room: Room) -> None:
+    room.pupil.longest = 2
+    await room.say("Likes figs.", "Has a dog.", "Knows Rome.", session_finished=True)
+    room.pupil.failing_reads = {2}
+    await room.look()
+    room.clock.at += LONGEST_BACKOFF
+    await room.look()
+    read = [[turn.content for turn in window.turns if turn.is_new] for window in room.pupil.read]
+    assert read == [["Likes figs."], ["Has a dog.", "Knows Rome."]]
+    assert await room.learned() == ["Knows Rome.", "Likes figs."]
+
+
+@pytest.mark.parametrize("change", ["types", "prompts", "model"])
+async def test_a_changed_question_is_asked_anew(room: Room, change: str) -> None:
+    await learn_beside_a_known_fact(room, AWAY)
+    match change:
+        case "types":
+            await room.configure(agent_context_prompt="You sell dogs.")
+        case "prompts":
+            room.pupil.fingerprint = "other"
+        case "model":
+            room.pupil.name = "other"
+    room.clock.at += LONGEST_BACKOFF
+    await room.look()
+    assert room.pupil.said()[1:] == [["I have a small dog, Rex."]] * 2
+
+
+async def test_what_was_paid_for_is_deleted_with_the_turns_it_quotes(room: Room) -> None:
+    await learn_beside_a_known_fact(room, AWAY)
+    (step,) = await room.store.read(lambda tx: tx.windows.finished_steps("ann"))
+    assert "Rex" in str(step.result)
+    await erase.delete_interaction(room.store, "ann", step.turn_ids[0])
+    assert await room.store.read(lambda tx: tx.windows.finished_steps("ann")) == []
 
 
 async def test_a_stall_is_probed_by_one_window_with_growing_pauses(room: Room) -> None:

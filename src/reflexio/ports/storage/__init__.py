@@ -35,6 +35,7 @@ from reflexio.ports.storage.interactions import TurnScope as TurnScope
 from reflexio.ports.storage.interactions import Unlearned as Unlearned
 from reflexio.ports.storage.interactions import Users as Users
 from reflexio.ports.storage.interactions import Waiting as Waiting
+from reflexio.ports.storage.learnings import FinishedStep as FinishedStep
 from reflexio.ports.storage.learnings import LearnedWindow as LearnedWindow
 from reflexio.ports.storage.learnings import LearningCounts as LearningCounts
 from reflexio.ports.storage.learnings import LearningFilter as LearningFilter

@@ -26,6 +26,19 @@ class LearnedWindow:
 
 
 @dataclass(frozen=True)
+class FinishedStep:
+    """The result of a step of a window that is not learned yet. It counts for the same turns and the same setup."""
+
+    user_id: str
+    window_key: str
+    step: str
+    setup: str
+    turn_ids: tuple[int, ...]
+    result: dict[str, Any]
+    created_at: int = 0
+
+
+@dataclass(frozen=True)
 class LearningCounts:
     """The number of current learnings of a user, and when the profiles among them changed. `unembedded` counts those
     of any status without a vector."""
@@ -147,3 +160,12 @@ class Windows(Protocol):
 
     def set_aside(self, limit: int) -> list[LearnedWindow]:
         """Windows of all users that were set aside, newest first."""
+
+    def finished_steps(self, user_id: str) -> list[FinishedStep]:
+        """Of all windows of this user. The deletion of one of the user's turns deletes them."""
+
+    def keep_step(self, step: FinishedStep) -> None:
+        """Stores the step, in place of one of the same name of the same window."""
+
+    def drop_steps(self, user_id: str, turn_ids: Sequence[int]) -> None:
+        """Removes the steps of windows with one of these turns."""

@@ -51,7 +51,7 @@ from reflexio.storage.queries import (
     owned_by,
     written_bytes,
 )
-from reflexio.storage.schema import interactions, requests, users
+from reflexio.storage.schema import finished_steps, interactions, requests, users
 from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
 from reflexio.storage.vectors.cache import VectorCache
 
@@ -173,6 +173,9 @@ def _turn_filter(where: TurnFilter) -> list[ColumnElement[bool]]:
 
 def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
     ids = list(connection.execute(select(interactions.c.id).where(*which)).scalars())
+    # What a model was paid for quotes the turns.
+    same_user = interactions.c.org_id == finished_steps.c.org_id, interactions.c.user_id == finished_steps.c.user_id
+    connection.execute(delete(finished_steps).where(exists().where(*same_user, *which)))
     TURN_INDEX.drop(connection, ids)
     forget_vectors(connection, TURN, ids)
     connection.execute(delete(interactions).where(*which))

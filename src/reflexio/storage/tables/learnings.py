@@ -12,6 +12,7 @@ from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Stat
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import (
     NO_VECTORS,
+    FinishedStep,
     LearnedWindow,
     LearningCounts,
     LearningFilter,
@@ -24,7 +25,7 @@ from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
 from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by
-from reflexio.storage.schema import learnings, lineage, windows
+from reflexio.storage.schema import finished_steps, learnings, lineage, windows
 from reflexio.storage.tables.embeddings import (
     add_vectors,
     forget_vectors,
@@ -46,6 +47,13 @@ COPIED = [name for name in Learning.__dataclass_fields__ if name not in CONVERTE
 LINEAGE_FIELDS = ("learning_id", "op", "actor", "reason", "from_status", "to_status")
 WINDOW_FIELDS = list(LearnedWindow.__dataclass_fields__)
 WINDOW_COLUMNS = [windows.c[name] for name in WINDOW_FIELDS]
+STEP_FIELDS = list(FinishedStep.__dataclass_fields__)
+STEP_COLUMNS = [finished_steps.c[name] for name in STEP_FIELDS]
+STEPS_OF_USER = CompiledQuery(
+    select(*STEP_COLUMNS).where(
+        finished_steps.c.org_id == bindparam("org"), finished_steps.c.user_id == bindparam("user")
+    )
+)
 LEARNINGS_BY_ID = CompiledQuery(
     select(*COLUMNS).where(
         owned_by(learnings.c.org_id, bindparam("org")), learnings.c.id.in_(bindparam("ids", expanding=True))
@@ -300,3 +308,23 @@ class SqlWindows(OrganisationRows):
     def set_aside(self, limit: int) -> list[LearnedWindow]:
         query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.state == "set_aside")
         return self._rows(query.order_by(windows.c.created_at.desc()).limit(limit), _read_window)
+
+    def finished_steps(self, user_id: str) -> list[FinishedStep]:
+        rows = STEPS_OF_USER.rows(self._connection, {"org": self._org, "user": user_id})
+        steps = (dict(zip(STEP_FIELDS, row, strict=True)) for row in rows)
+        return [FinishedStep(**{**step, "turn_ids": tuple(step["turn_ids"])}) for step in steps]
+
+    def keep_step(self, step: FinishedStep) -> None:
+        steps = finished_steps.c
+        same = steps.user_id == step.user_id, steps.window_key == step.window_key, steps.step == step.step
+        self._connection.execute(delete(finished_steps).where(steps.org_id == self._org, *same))
+        row = {**attributes(step, STEP_FIELDS), "turn_ids": list(step.turn_ids)}
+        self._connection.execute(insert(finished_steps), {"org_id": self._org, **row})
+
+    def drop_steps(self, user_id: str, turn_ids: Sequence[int]) -> None:
+        steps = finished_steps.c
+        of_user = self.finished_steps(user_id)
+        shared = {step.window_key for step in of_user if not set(turn_ids).isdisjoint(step.turn_ids)}
+        if shared:
+            where = steps.org_id == self._org, steps.user_id == user_id, steps.window_key.in_(shared)
+            self._connection.execute(delete(finished_steps).where(*where))
