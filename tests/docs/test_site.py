@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts.make_llms_txt import full_text, index, pages, project
 
 import reflexio
-from scripts.make_llms_txt import full_text, index, pages, project
 from tests.docs.markdown import ROOT, page
 
 DOCS = ROOT / "docs"
