@@ -22,7 +22,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     shutil.copytree(DOCS, folder / "docs")
     shutil.copy(ROOT / "zensical.toml", folder)
-    command = [Path(sys.executable).with_name("zensical"), "build", "--strict"]
+    command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict"]
     completed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     return folder / "site"
