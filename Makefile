@@ -5,7 +5,7 @@ RECENT := 'import sys; sys.exit(sys.version_info < (3, 11))'
 USABLE := 'import sys, pip; sys.exit(sys.version_info < (3, 11))'
 PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
 
-.PHONY: demo demo-serve serve screenshots test test-fast test-real-model prompt-sizes check bench format clean help .venv-made
+.PHONY: demo demo-serve serve screenshots test test-fast test-real-model prompt-sizes check docs bench format clean help .venv-made
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -69,9 +69,14 @@ check: .venv/.dev ## Style, types, layers, names, generated code and pages
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python scripts/make_sync_client.py --check
 	@$(BIN)/python scripts/make_reference.py --check
+	@$(BIN)/python scripts/make_llms_txt.py --check
 	@$(BIN)/python scripts/check_names.py
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+docs: .venv/.dev ## Build the documentation site into site/
+	@$(BIN)/zensical build --strict --clean
+	@$(BIN)/python scripts/make_llms_txt.py site
 
 bench: .venv/.dev .venv/.compiled ## Measure and write bench-report.json
 	@$(BIN)/python -m tests.bench
@@ -81,7 +86,8 @@ format: .venv/.dev ## Fix what a tool can fix
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python scripts/make_sync_client.py
 	@$(BIN)/python scripts/make_reference.py
+	@$(BIN)/python scripts/make_llms_txt.py
 
 clean: ## Remove everything that was built here
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache bench-report.json build dist
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache bench-report.json build dist site .cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
