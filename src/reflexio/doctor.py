@@ -1,29 +1,35 @@
-"""Examines an installation: database, embedder, each configured model, and how far learning is. Shows no secrets.
+"""Examines an installation, or one organisation of a running server. Shows no secrets.
 
-Models and embedders are asked one tiny question each. Each finding says what to do when something is broken.
+An installation: database, embedder, each configured model, and how far learning is. Models and embedders are asked one
+tiny question each. One organisation: what concerns its callers, without the operator's paths and without a word about
+others. Each finding says what to do when something is broken.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import reflexio
-from reflexio.app import DATABASE, choose_embedder, open_database
+from reflexio.app import DATABASE, Reflexio, choose_embedder, open_database, outgoing_addresses
 from reflexio.errors import ProviderError, ReflexioError, UnreadableAnswer
-from reflexio.model_choice import ChatModels, configured_models, model_address
+from reflexio.jobs.token_budget import record_spend
+from reflexio.model_choice import ChatModels, configured_models, model_address, model_problems
 from reflexio.models.config import Config
+from reflexio.models.extraction import Spend
 from reflexio.models.usage import Stall
 from reflexio.organisations.configuration import stored_config
 from reflexio.organisations.keys import DEFAULT_ORG
 from reflexio.ports.chat import TRIAL, TrialAnswer
-from reflexio.ports.storage import Database, LearnedWindow, Tx, Waiting
+from reflexio.ports.storage import Database, LearnedWindow, Tx, WaitingUsers
 from reflexio.settings import Settings
 from reflexio.storage.migrate import REVISIONS
 
 PAGE_SIZE = 1000
 SECONDS = 60.0
 """A tiny question that takes longer is a finding of its own."""
+OPERATION = "check"
+"""Under which the usage counts what examining the models of an organisation costs."""
 NOT_ANSWERED = "Start the model's server, or correct its address and name; then run this again."
 
 
@@ -61,6 +67,48 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
             yield finding
     finally:
         await database.close()
+
+
+async def examine_organisation(parts: Reflexio, org_id: str) -> list[Finding]:
+    """What concerns one organisation, seen from inside a running server. Asks no model and costs nothing."""
+    store = parts.database.of(org_id)
+    config = await store.read(stored_config)
+    embedder = f"{parts.embedder.name}, {parts.embedder.dimensions} dimensions"
+    return [
+        Finding("version", True, f"Reflexio {reflexio.__version__}"),
+        Finding("embedder", True, embedder),
+        *_configured(parts.settings, config),
+        *_learning("learning", await store.read(_read_learning)),
+    ]
+
+
+async def examine_models(parts: Reflexio, org_id: str) -> list[Finding]:
+    """Asks each model of one organisation a tiny question, which counts as its usage."""
+    settings, store = parts.settings, parts.database.of(org_id)
+    config = await store.read(stored_config)
+    chats, findings = ChatModels(settings, outgoing_addresses(settings, parts.database)), []
+    for name, place in dict(configured_models(settings, config)).items():
+        part = f"model {name}"
+        try:
+            model_address(settings, config, name)
+        except ReflexioError as error:
+            findings.append(_misconfigured(part, error, place))
+            continue
+        finding, spend = await _examine_model(chats, config, name, part)
+        await record_spend(store, spend, parts.clock, OPERATION)
+        findings.append(finding)
+    return findings or [_no_model("model")]
+
+
+def _configured(settings: Settings, config: Config) -> Iterator[Finding]:
+    """The models in use, as far as they can be judged without a call."""
+    problems = model_problems(settings, config)
+    yield from (Finding("model", False, problem, "Correct what the message names.") for problem in problems)
+    models = list(configured_models(settings, config))
+    if not models:
+        yield _no_model("model")
+    elif not problems:
+        yield Finding("model", True, ", ".join(f"{name} ({place})" for name, place in models))
 
 
 async def _organisations(database: Database) -> list[str]:
@@ -104,57 +152,68 @@ async def _examine_models(settings: Settings, configs: dict[str, Config]) -> Asy
             try:
                 address = model_address(settings, config, name)
             except ReflexioError as error:
-                detail = error.detail or str(error)
-                yield Finding(f"model of {org_id}", False, detail, f"Correct {place}, or what the message names.")
+                yield _misconfigured(f"model of {org_id}", error, place)
                 continue
             if address not in seen:
                 seen.add(address)
-                yield await _examine_model(chats, config, name, org_id)
+                yield (await _examine_model(chats, config, name, f"model {name} of {org_id}"))[0]
 
 
-async def _examine_model(chats: ChatModels, config: Config, name: str, org_id: str) -> Finding:
-    part, chat, started = f"model {name} of {org_id}", chats.get(config, name), time.perf_counter()
+def _no_model(part: str) -> Finding:
+    detail = "none: the local learner learns, by rules"
+    return Finding(part, True, detail, "For more, set REFLEXIO_MODEL or llm_config.")
+
+
+def _misconfigured(part: str, error: ReflexioError, place: str) -> Finding:
+    return Finding(part, False, error.detail or str(error), f"Correct {place}, or what the message names.")
+
+
+async def _examine_model(chats: ChatModels, config: Config, name: str, part: str) -> tuple[Finding, Spend]:
+    chat, started = chats.get(config, name), time.perf_counter()
     try:
         reply = await chat.ask(TRIAL, TrialAnswer)
     except UnreadableAnswer as error:
         remedy = "It answers, but in no structure: choose a larger model, or set llm_config.structured_output."
-        is_answered = error.spend is not None and error.spend.output_tokens
-        return Finding(part, False, str(error), remedy if is_answered else NOT_ANSWERED)
+        spend = error.spend or Spend()
+        return Finding(part, False, str(error), remedy if spend.output_tokens else NOT_ANSWERED), spend
     except ProviderError as error:
-        return Finding(part, False, str(error), NOT_ANSWERED)
+        return Finding(part, False, str(error), NOT_ANSWERED), error.spend or Spend()
     finally:
         await chat.aclose()
     seconds, spend = time.perf_counter() - started, reply.spend
     tokens = f"{spend.input_tokens} tokens sent and {spend.output_tokens} received"
     counted = f"{tokens}, estimated" if spend.estimated_calls else tokens
     detail = f"{seconds:.1f} s, {counted}, {spend.calls} call(s), structured output by {chat.structured_output}"
-    return Finding(part, True, detail)
+    return Finding(part, True, detail), spend
 
 
 async def _examine_learning(database: Database, organisations: list[str]) -> AsyncIterator[Finding]:
-    waiting = await _backlog(database)
     for org_id in organisations:
-        part, users = f"learning of {org_id}", [user for user in waiting if user.org_id == org_id]
-        stall, set_aside = await database.of(org_id).read(_read_learning)
-        if stall:
-            remedy = "Mend what the message says; learning resumes by itself, and nothing is lost."
-            yield Finding(part, False, f"stalled: {stall.message}", remedy)
-        if set_aside:
-            words = f"{len(set_aside)} windows are set aside; the last one: {set_aside[0].error}"
-            yield Finding(part, False, words, "Mend the reason, then rerun their users: a rerun takes them up.")
-        failed = [user for user in users if user.attempts]
-        words = f"{len(users)} users with turns that are not learned yet"
-        if failed:
-            words += f", {len(failed)} of them tried again after: {failed[0].last_error}"
-        yield Finding(part, True, words)
+        for finding in _learning(f"learning of {org_id}", await database.of(org_id).read(_read_learning)):
+            yield finding
 
 
-async def _backlog(database: Database) -> list[Waiting]:
-    users: list[Waiting] = []
-    while page := await database.backlog(PAGE_SIZE, after=users[-1] if users else None):
-        users += page
-    return users
+@dataclass(frozen=True)
+class LearningState:
+    """How far the learning of one organisation is."""
+
+    stall: Stall | None
+    set_aside: list[LearnedWindow]
+    waiting: WaitingUsers
 
 
-def _read_learning(tx: Tx) -> tuple[Stall | None, list[LearnedWindow]]:
-    return tx.stalls.get(), tx.windows.set_aside(PAGE_SIZE)
+def _read_learning(tx: Tx) -> LearningState:
+    return LearningState(tx.stalls.get(), tx.windows.set_aside(PAGE_SIZE), tx.users.all_waiting())
+
+
+def _learning(part: str, state: LearningState) -> Iterator[Finding]:
+    if state.stall:
+        remedy = "Mend what the message says; learning resumes by itself, and nothing is lost."
+        yield Finding(part, False, f"stalled: {state.stall.message}", remedy)
+    if state.set_aside:
+        words = f"{len(state.set_aside)} windows are set aside; the last one: {state.set_aside[0].error}"
+        yield Finding(part, False, words, "Mend the reason, then rerun their users: a rerun takes them up.")
+    words = f"{state.waiting.count} users with turns that are not learned yet"
+    if state.waiting.failed:
+        words += f", {state.waiting.failed} of them tried again after: {state.waiting.last_error}"
+    yield Finding(part, True, words)

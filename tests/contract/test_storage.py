@@ -24,6 +24,7 @@ from reflexio.ports.storage import (
     TurnScope,
     Tx,
     VersionRequests,
+    WaitingUsers,
 )
 from tests.builders import contents, name, request, said
 
@@ -386,6 +387,20 @@ async def test_waking_ends_the_pause_and_keeps_the_number_of_tries(store: Store)
     waiting = await store.read(lambda tx: tx.users.waiting("ann"))
     assert waiting is not None
     assert (waiting.retry_at, waiting.attempts) == (0, 1)
+
+
+async def test_waiting_users_are_counted_in_their_organisation(database: Database) -> None:
+    def act(tx: Tx) -> None:
+        for user, at in (("ann", 300), ("bob", 100), ("cid", 200)):
+            tx.users.mark_unlearned(user, at)
+        tx.users.postpone("ann", 900, "later")
+        tx.users.postpone("cid", 500, "sooner")
+
+    await database.of("theirs").write(act)
+    await database.of("ours").write(lambda tx: tx.users.mark_unlearned("ann", 50))
+    counted = await database.of("theirs").read(lambda tx: tx.users.all_waiting())
+    assert counted == WaitingUsers(3, 2, 100, "later")
+    assert await database.of("nobody").read(lambda tx: tx.users.all_waiting()) == WaitingUsers()
 
 
 async def _page(store: Store, wanted: Page) -> Listing[Interaction]:

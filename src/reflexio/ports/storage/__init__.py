@@ -36,6 +36,7 @@ from reflexio.ports.storage.interactions import Unlearned as Unlearned
 from reflexio.ports.storage.interactions import Users as Users
 from reflexio.ports.storage.interactions import VersionRequests as VersionRequests
 from reflexio.ports.storage.interactions import Waiting as Waiting
+from reflexio.ports.storage.interactions import WaitingUsers as WaitingUsers
 from reflexio.ports.storage.learnings import FinishedStep as FinishedStep
 from reflexio.ports.storage.learnings import LearnedWindow as LearnedWindow
 from reflexio.ports.storage.learnings import LearningCounts as LearningCounts

@@ -44,6 +44,16 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class WaitingUsers:
+    """The users of one organisation with unlearned turns. `failed` of them are tried again after `last_error`."""
+
+    count: int = 0
+    failed: int = 0
+    unlearned_since: int = 0
+    last_error: str = ""
+
+
+@dataclass(frozen=True)
 class Backlog:
     """The number of unlearned turns of a user, and whether one of them ends a session or forces extraction."""
 
@@ -188,6 +198,9 @@ class Users(Protocol):
         """Marks a user as having unlearned turns."""
 
     def waiting(self, user_id: str) -> Waiting | None: ...
+
+    def all_waiting(self) -> WaitingUsers:
+        """All users with unlearned turns, counted; since when the first of them waits, and the newest error."""
 
     def clear_unlearned(self, user_id: str) -> None:
         """After a window: clears the mark, unless unlearned turns are left."""

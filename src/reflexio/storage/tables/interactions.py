@@ -38,6 +38,7 @@ from reflexio.ports.storage import (
     Unlearned,
     VersionRequests,
     Waiting,
+    WaitingUsers,
 )
 from reflexio.storage.compiled import CompiledStatement
 from reflexio.storage.fulltext.terms import TermScope
@@ -382,6 +383,14 @@ class SqlUsers(OrganisationRows):
 
     def waiting(self, user_id: str) -> Waiting | None:
         return self._one(select(*WAITING_COLUMNS).where(self._is_user(user_id)), lambda row: Waiting(*row))
+
+    def all_waiting(self) -> WaitingUsers:
+        is_waiting = and_(users.c.org_id == self._org, users.c.unlearned_since > 0)
+        has_failed = and_(is_waiting, users.c.attempts > 0)
+        counts = func.count(), func.sum(case((has_failed, 1), else_=0)), func.min(users.c.unlearned_since)
+        count, failed, since = self._connection.execute(select(*counts).where(is_waiting)).one()
+        newest = select(users.c.last_error).where(has_failed).order_by(users.c.retry_at.desc()).limit(1)
+        return WaitingUsers(count, int(failed or 0), since or 0, next(iter(self._scalars(newest)), ""))
 
     def clear_unlearned(self, user_id: str) -> None:
         turns = interactions.c.org_id == self._org, interactions.c.user_id == user_id, ~interactions.c.is_learned
