@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 WORDS = FOLDER / "words.toml"
 SAMPLES = FOLDER / "samples.toml"
-LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+LINK = re.compile(r"\[([^\[\]]+)\]\([^)]+\)")
 METHODS = ("get", "post", "put", "delete")
 
 Json = dict[str, Any]
