@@ -16,7 +16,7 @@ from reflexio.ports.storage import Matched
 from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.schema import vectors
 from reflexio.storage.vectors.index import VectorIndex
-from reflexio.storage.vectors.search import nearest_passing
+from reflexio.storage.vectors.search import nearest_allowed
 
 STEP = 20_000
 """Rows that one search reads before it searches, some 100 ms."""
@@ -79,7 +79,7 @@ class CachedVectors:
         index = self._index
         if index is None or len(query) != index.dimensions:
             return Matched(complete=complete and not stored)
-        return nearest_passing(
+        return nearest_allowed(
             index, query, limit, also, passing, complete=complete, stored=stored, user=user, within=within
         )
 

@@ -55,7 +55,7 @@ class RankedRows(Protocol):
     def nearest(self, query: Sequence[float], k: int, *, within: Collection[int] | None = None) -> Nearest: ...
 
 
-def nearest_passing(
+def nearest_allowed(
     index: RankedRows,
     query: Sequence[float],
     limit: int,
