@@ -18,30 +18,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageCorrupt, StorageFull, StorageReadOnly, StorageUnavailable
-from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
 from reflexio.storage.compiled import driver_connection
+from reflexio.storage.database import SqlDatabase
 from reflexio.storage.migrate import migrate
 from reflexio.storage.private_files import make_private
-from reflexio.storage.tables import tidying
-from reflexio.storage.tables.documents import SqlKeys, configured_organisations
-from reflexio.storage.tables.embeddings import SqlVectors
-from reflexio.storage.tables.interactions import waiting_users
-from reflexio.storage.tables.journal import SqlJournal
-from reflexio.storage.tables.pools import changed_pools
-from reflexio.storage.transaction import SqlTx
 from reflexio.storage.vectors.cache import VectorCache
 
 T = TypeVar("T")
 READERS = 4
 LARGEST_GROUP = 256
 """Writes in one commit, so that no caller waits for too many others."""
-TIDIED_AT_ONCE = 200
-"""Rows that are removed in one write when tables are tidied."""
 WAL = "journal_mode=WAL"
 PRAGMAS = (
     *("synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000", "cache_size=-32000", "temp_store=MEMORY"),
@@ -90,27 +81,21 @@ def open_sqlite(path: Path, *, max_daily_tokens: int | None = None) -> "SqliteDa
     return SqliteDatabase(path, writing, _create_engine(path, "BEGIN", size=READERS), max_daily_tokens)
 
 
-class SqliteDatabase:
+class SqliteDatabase(SqlDatabase):
     """Every organisation in one file. Opened by `open_sqlite`."""
 
     type = "sqlite"
 
     def __init__(self, path: Path, writing: Engine, reading: Engine, max_daily_tokens: int | None = None) -> None:
-        self.label = path.name  # callers see it: no path of this machine
+        super().__init__(path.name, max_daily_tokens)  # callers see the label: no path of this machine
         self._path = str(path)
-        self.max_daily_tokens = max_daily_tokens
-        self.store_writes = 0
         self._vectors = VectorCache()
         self._writing = writing
         self._reading = reading
         self._writer = SqliteWriter(writing, self._path)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
-        self.journal = SqlJournal(self)
 
-    def of(self, org_id: str) -> "SqliteStore":
-        return SqliteStore(self, org_id, self._vectors)
-
-    async def read(self, fn: Callable[[Connection], T]) -> T:
+    async def read(self, fn: Callable[[Connection], T], *, org_id: str | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
@@ -119,67 +104,17 @@ class SqliteDatabase:
             connection.begin()
             return fn(connection)
 
-    async def write(self, fn: Callable[[Connection], T]) -> T:
+    async def write(self, fn: Callable[[Connection], T], *, org_id: str | None = None) -> T:
         result: T = await self._writer.write(fn)
         return result
 
-    async def read_keys(self, fn: Callable[[Keys], T]) -> T:
-        return await self.read(lambda connection: fn(SqlKeys(connection)))
-
-    async def write_keys(self, fn: Callable[[Keys], T]) -> T:
-        return await self.write(lambda connection: fn(SqlKeys(connection)))
-
-    async def read_vectors(self, fn: Callable[[Vectors], T]) -> T:
-        return await self.read(lambda connection: fn(SqlVectors(connection)))
-
-    async def write_vectors(self, fn: Callable[[Vectors], T]) -> T:
-        return await self.write(lambda connection: fn(SqlVectors(connection)))
+    def vectors(self, connection: Connection) -> VectorCache:
+        return self._vectors
 
     async def warm(self, model: str) -> None:
         for vectors in await self.read(lambda connection: self._vectors.stored(connection, model)):
             while not await self.read(vectors.catch_up):
                 pass
-
-    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        return await self.read(lambda connection: waiting_users(connection, limit, after))
-
-    async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
-        return await self.read(lambda connection: changed_pools(connection, limit, after))
-
-    async def configured(self) -> list[str]:
-        return await self.read(configured_organisations)
-
-    async def forget_receipts(self, before: int) -> int:
-        return await self._in_batches(
-            lambda connection: tidying.old_receipts(connection, before, TIDIED_AT_ONCE), tidying.remove_receipts
-        )
-
-    async def forget_profiles(self, expired_before: int) -> int:
-        return await self._in_batches(
-            lambda connection: tidying.expired_profiles(connection, expired_before, TIDIED_AT_ONCE),
-            lambda connection, rows: tidying.remove_profiles(connection, rows, self._vectors, expired_before),
-        )
-
-    async def forget_orphans(self, before: int) -> int:
-        events = await self._in_batches(
-            lambda connection: tidying.orphaned_lineage(connection, TIDIED_AT_ONCE), tidying.remove_lineage
-        )
-        return events + await self._in_batches(
-            lambda connection: tidying.orphaned_windows(connection, before, TIDIED_AT_ONCE), tidying.remove_windows
-        )
-
-    async def _in_batches(
-        self, find: Callable[[Connection], list[T]], remove: Callable[[Connection, list[T]], int]
-    ) -> int:
-        """Removes what `find` returns, batch after batch: other writes are made between two of them."""
-        total = 0
-        while rows := await self.read(find):
-            batch = rows
-            removed = await self.write(lambda connection, batch=batch: remove(connection, batch))  # type: ignore[misc]
-            total += removed
-            if not removed or len(batch) < TIDIED_AT_ONCE:
-                break
-        return total
 
     async def wipe(self) -> bool:
         def truncate() -> bool:
@@ -188,36 +123,11 @@ class SqliteDatabase:
 
         return await asyncio.to_thread(truncate)
 
-    async def ping(self) -> None:
-        await self.read(lambda connection: connection.execute(text("SELECT 1")))
-
     async def close(self) -> None:
         await asyncio.to_thread(self._writer.close)
         await asyncio.to_thread(self._readers.shutdown)
         self._reading.dispose()
         self._writing.dispose()
-
-
-class SqliteStore:
-    """The rows of one organisation."""
-
-    def __init__(self, database: SqliteDatabase, org_id: str, vectors: VectorCache) -> None:
-        self._database = database
-        self._vectors = vectors
-        self.org_id = org_id
-
-    async def read(self, fn: Callable[[Tx], T]) -> T:
-        return await self._database.read(lambda connection: fn(self._tx(connection)))
-
-    async def write(self, fn: Callable[[Tx], T]) -> T:
-        try:
-            return await self._database.write(lambda connection: fn(self._tx(connection)))
-        finally:
-            # Also when the caller gave up: the write may be made nevertheless.
-            self._database.store_writes += 1
-
-    def _tx(self, connection: Connection) -> SqlTx:
-        return SqlTx(connection, self.org_id, self._vectors, self._database.max_daily_tokens)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from reflexio.storage.tables.learnings import SqlLearnings, SqlWindows
 from reflexio.storage.tables.operations import SqlOperations
 from reflexio.storage.tables.optimisations import SqlOptimisations
 from reflexio.storage.tables.pools import SqlPools
-from reflexio.storage.vectors.cache import VectorCache
+from reflexio.storage.vectors.search import VectorSearch
 
 
 class SqlTx:
     def __init__(
-        self, connection: Connection, org_id: str, vectors: VectorCache, max_daily_tokens: int | None = None
+        self, connection: Connection, org_id: str, vectors: VectorSearch, max_daily_tokens: int | None = None
     ) -> None:
         self._connection = connection
         self._org = org_id

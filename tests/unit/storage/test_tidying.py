@@ -7,7 +7,8 @@ import pytest
 
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.storage import LearningFilter, LineageEvent
-from reflexio.storage.sqlite import TIDIED_AT_ONCE, SqliteDatabase, open_sqlite
+from reflexio.storage.database import TIDIED_AT_ONCE
+from reflexio.storage.sqlite import SqliteDatabase, open_sqlite
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ from reflexio.storage.queries import (
 )
 from reflexio.storage.schema import finished_steps, interactions, requests, users
 from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
-from reflexio.storage.vectors.cache import VectorCache
+from reflexio.storage.vectors.search import VectorSearch
 
 REQUESTS_AT_ONCE = 100
 BYTES_OF_LETTER = 6
@@ -193,7 +193,7 @@ def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
 
 
 class SqlInteractions(OrganisationRows):
-    def __init__(self, connection: Connection, org_id: str, vectors: VectorCache) -> None:
+    def __init__(self, connection: Connection, org_id: str, vectors: VectorSearch) -> None:
         super().__init__(connection, org_id)
         self._vectors = vectors
 

@@ -35,7 +35,7 @@ from reflexio.storage.tables.embeddings import (
 )
 from reflexio.storage.tables.filters import allowed_rows_query, count_query, filter_condition, filter_values, ids_query
 from reflexio.storage.tables.optimisations import remove_optimisations
-from reflexio.storage.vectors.cache import VectorCache
+from reflexio.storage.vectors.search import VectorSearch
 
 FULLTEXT = FulltextIndex("learning")
 LISTED_AT_MOST = 5_000
@@ -90,7 +90,7 @@ def _read_learning(row: Sequence[Any]) -> Learning:
 
 
 class SqlLearnings(OrganisationRows):
-    def __init__(self, connection: Connection, org_id: str, vectors: VectorCache) -> None:
+    def __init__(self, connection: Connection, org_id: str, vectors: VectorSearch) -> None:
         super().__init__(connection, org_id)
         self._vectors = vectors
         # Answers about filters, kept until this transaction changes a row: both halves of a search ask the same.

@@ -12,7 +12,7 @@ from reflexio.models.learning import Kind
 from reflexio.ports.storage import LearningFilter, TimeRange
 from reflexio.storage.schema import interactions, learnings, lineage, receipts, windows
 from reflexio.storage.tables.learnings import SqlLearnings
-from reflexio.storage.vectors.cache import VectorCache
+from reflexio.storage.vectors.search import VectorSearch
 
 Key = tuple[str, str]
 Profile = tuple[str, int]
@@ -33,7 +33,7 @@ def expired_profiles(connection: Connection, before: int, limit: int) -> list[Pr
     return [(row.org_id, row.id) for row in connection.execute(query)]
 
 
-def remove_profiles(connection: Connection, profiles: Sequence[Profile], vectors: VectorCache, before: int) -> int:
+def remove_profiles(connection: Connection, profiles: Sequence[Profile], vectors: VectorSearch, before: int) -> int:
     """Removes them with their terms and vectors. One whose life was prolonged meanwhile stays."""
     of_organisation: defaultdict[str, list[int]] = defaultdict(list)
     for org_id, number in profiles:

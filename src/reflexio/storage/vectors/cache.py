@@ -16,11 +16,10 @@ from reflexio.ports.storage import Matched
 from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.schema import vectors
 from reflexio.storage.vectors.index import VectorIndex
+from reflexio.storage.vectors.search import nearest_allowed
 
 STEP = 20_000
 """Rows that one search reads before it searches, some 100 ms."""
-LEAST_EMBEDDED = 0.5
-"""Below this share of rows with a vector, an answer by vectors is partial. A few rows without one do not matter."""
 NEW_VECTORS = CompiledQuery(
     select(vectors.c.seq, vectors.c.row_id, vectors.c.user_id, vectors.c.model, vectors.c.vector)
     .where(
@@ -77,35 +76,12 @@ class CachedVectors:
         user: str | None,
         within: Sequence[int] | None,
     ) -> Matched:
-        """The nearest rows that pass, filtering ever more of them until there are enough; then the rows of `also`.
-
-        `stored` is how many rows there are, with or without a vector.
-        """
         index = self._index
         if index is None or len(query) != index.dimensions:
             return Matched(complete=complete and not stored)
-        hits: dict[int, float] = {}
-        mean = spread = 0.0
-        searched = len(index) if user is None and within is None else 0
-        batches = index.batches(query, limit, user=user, within=within)
-        for batch in batches:
-            mean, spread = (mean, spread) if hits else (batch.mean, batch.spread)
-            searched = max(searched, batch.scored)
-            passed = passing(batch.ids.tolist())
-            hits |= {row_id: score for row_id, score in batch.pairs if row_id in passed}
-            if len(hits) >= limit:
-                break
-        best = dict(list(hits.items())[:limit])
-        missing = set(also).difference(best)
-        if missing and (user is not None or within is not None):
-            # Of few rows all are scored already.
-            scored = ((row_id, score) for batch in batches for row_id, score in batch.pairs)
-            best |= {row_id: score for row_id, score in (*hits.items(), *scored) if row_id in missing}
-            missing.difference_update(best)
-        if missing:
-            best |= dict(index.nearest(query, len(missing), within=missing).pairs)
-        complete = complete and searched >= LEAST_EMBEDDED * stored
-        return Matched(tuple(best), tuple(best.values()), mean=mean, spread=spread, complete=complete)
+        return nearest_allowed(
+            index, query, limit, also, passing, complete=complete, stored=stored, user=user, within=within
+        )
 
 
 class VectorCache:
