@@ -21,7 +21,7 @@ MOST_CHECKED = 200
 
 
 @dataclass(frozen=True)
-class SourceWindow:
+class LineageSource:
     """The turns that something was learned from: what was cited, and in which session.
 
     `playbook` is the user playbook between the window and an agent playbook, if it is still there. `turn_count` counts
@@ -49,7 +49,7 @@ class Lineage:
     """
 
     learning: Learning
-    sources: tuple[SourceWindow, ...]
+    sources: tuple[LineageSource, ...]
     source_count: int
     start: int
     replaced: tuple[Learning, ...]
@@ -83,7 +83,7 @@ def _read(tx: Tx, learning: Learning, start: int) -> Lineage:
     )
 
 
-def _windows_of(tx: Tx, windows: Sequence[dict[str, object]]) -> list[SourceWindow]:
+def _windows_of(tx: Tx, windows: Sequence[dict[str, object]]) -> list[LineageSource]:
     """The windows of an agent playbook, with the user playbooks that were learned from them."""
     numbers = [_number(window["user_playbook_id"]) for window in windows]
     playbooks = {number: row for number, row in tx.learnings.many(numbers).items() if row.kind is Kind.USER_PLAYBOOK}
@@ -95,18 +95,18 @@ def _windows_of(tx: Tx, windows: Sequence[dict[str, object]]) -> list[SourceWind
     return found
 
 
-def _own_window(tx: Tx, learning: Learning) -> list[SourceWindow]:
+def _own_window(tx: Tx, learning: Learning) -> list[LineageSource]:
     """The window that a profile or a user playbook was learned from. What was added by hand has none."""
     cited = _numbers(learning.details.get("source_interaction_ids"))
     turns = _numbers(learning.details.get("window_interaction_ids")) or cited
     return [_window(tx, learning, cited, len(turns))] if cited else []
 
 
-def _window(tx: Tx, learning: Learning | None, cited: Sequence[int], turn_count: int) -> SourceWindow:
+def _window(tx: Tx, learning: Learning | None, cited: Sequence[int], turn_count: int) -> LineageSource:
     turns = tx.interactions.many(cited)
     kept = tuple(turns[number] for number in cited if number in turns)
     request = tx.requests.get(kept[0].request_id) if kept else None
-    return SourceWindow(
+    return LineageSource(
         learning.user_id if learning else kept[0].user_id if kept else "",
         request.session_id if request else "",
         kept,
