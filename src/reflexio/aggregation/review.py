@@ -104,17 +104,18 @@ def _change(tx: Tx, number: int, decision: ReviewDecision, now: int) -> list[int
         raise Conflict(f"The agent playbook {number} was replaced by {successor}; review that one.")
     review = decision.status or before.review
     tx.learnings.replace(dataclasses.replace(before, **decision.wording, review=review, modified_at=now))
-    event = LineageEvent(before.id, before.kind, "edited", now, decision.reviewer.name, decision.reason)
-    event = dataclasses.replace(event, details=dict(decision.reviewer.note))
+    old_wording: dict[str, Any] = {name: getattr(before, name) for name in decision.wording}
+    details = {"wording": old_wording, **decision.reviewer.note}
+    event = LineageEvent(
+        before.id, before.kind, "edited", now, decision.reviewer.name, decision.reason, details=details
+    )
     if decision.wording:
         tx.learnings.note(event)
     if not decision.status:
         return []
     retired = _retire_replaced(tx, before, decision, now) if review is PlaybookStatus.APPROVED else []
-    old_wording: dict[str, Any] = {name: getattr(before, name) for name in decision.wording}
-    details = {"wording": old_wording, "retired": retired, **decision.reviewer.note}
     moved = dataclasses.replace(event, from_status=before.review.value, to_status=review.value)
-    tx.learnings.note(dataclasses.replace(moved, op=REVIEWED, details=details))
+    tx.learnings.note(dataclasses.replace(moved, op=REVIEWED, details={**details, "retired": retired}))
     return retired
 
 
@@ -141,7 +142,8 @@ def _undo(tx: Tx, number: int, reviewer: Reviewer, reason: str, now: int) -> lis
         wording = {**wording, "scope": Scope(wording["scope"])}
     tx.learnings.replace(dataclasses.replace(current, **wording, review=review, modified_at=now))
     moved = (current.review.value, review.value)
-    event = LineageEvent(number, current.kind, UNDONE, now, reviewer.name, reason, *moved, details=dict(reviewer.note))
+    details = {"wording": {name: getattr(current, name) for name in wording}, **reviewer.note}
+    event = LineageEvent(number, current.kind, UNDONE, now, reviewer.name, reason, *moved, details=details)
     tx.learnings.note(event)
     old = tx.learnings.many(last.details.get("retired", []))
     retired = [row for row in old.values() if row.details.get("superseded_by") == current.public_id]

@@ -6,6 +6,7 @@ from typing import Any
 
 from reflexio.errors import InvalidRequest
 from reflexio.interactions.redaction import redact_learnings, redact_values
+from reflexio.learning.wording_history import WORDING
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
 from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import MOST, Listing, page
@@ -109,7 +110,8 @@ async def _edit(
         if after == before:
             return UpdateResponse(msg="Nothing to change")
         tx.learnings.replace(dataclasses.replace(after, modified_at=now), vectors)
-        tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now))
+        old_wording = {name: getattr(before, name) for name in WORDING if getattr(before, name) != getattr(after, name)}
+        tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now, details={"wording": old_wording}))
         return UpdateResponse(msg="Updated")
 
     return await store.write(write)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from reflexio.errors import NotFound
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning, Status
 from reflexio.models.playbook import UserPlaybook
@@ -17,23 +16,14 @@ from reflexio.models.review import (
     SourceUserPlaybook,
 )
 from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
-from reflexio.retrieval.filters import LABELS, all_pages, get_one
+from reflexio.retrieval.filters import all_pages, by_public_id, get_one
 
 RETIRED = (Status.MERGED, Status.SUPERSEDED)
-LARGEST = 2**63 - 1
 
 
 async def provenance(store: Store, request: GetLearningProvenanceRequest) -> LearningProvenanceResponse:
     """Raises NotFound when there is no such learning."""
-    return await store.read(lambda tx: _describe(tx, get_one(tx, _filter_for(request))))
-
-
-def _filter_for(request: GetLearningProvenanceRequest) -> LearningFilter:
-    if request.kind is Kind.PROFILE:
-        return LearningFilter(request.kind, keys=(request.id,))
-    if not (request.id.isascii() and request.id.isdigit() and int(request.id) <= LARGEST):
-        raise NotFound(what=LABELS[request.kind], id=request.id)
-    return LearningFilter(request.kind, ids=(int(request.id),))
+    return await store.read(lambda tx: _describe(tx, get_one(tx, by_public_id(request.kind, request.id))))
 
 
 def _describe(tx: Tx, learning: Learning) -> LearningProvenanceResponse:

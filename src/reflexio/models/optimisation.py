@@ -10,6 +10,7 @@ from reflexio.models.wire import NoticeResponse, PageResponse, RequestModel, Res
 Side = Literal["user", "assistant", "system"]
 Place = Literal["first", "second", "tie"]
 Verdict = Literal["candidate", "incumbent", "tie", "aborted"]
+Wording = Literal["candidate", "incumbent"]
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,29 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class OrderedVerdict:
+    """The judge's verdict for one order of the rollouts. Higher scores favour the candidate."""
+
+    shown_first: Wording
+    verdict: Verdict
+    score: float
+    likert: int
+    rationale: str = ""
+
+
+@dataclass(frozen=True)
 class Judgement:
-    """The verdict on candidate and incumbent, independent of the order in which they were shown."""
+    """The verdict on candidate and incumbent, independent of the order in which they were shown.
+
+    `orders` has the verdicts that it was combined from; none when nobody was asked.
+    """
 
     verdict: Verdict
     score: float
     likert: int
     rationale: str = ""
     feedback: Feedback = field(default_factory=Feedback)
+    orders: tuple[OrderedVerdict, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -213,6 +229,16 @@ class OptimizationFeedback(ResponseModel):
     recommended_mutations: list[str] = []
 
 
+class OptimizationVerdict(ResponseModel):
+    """The judge's verdict for one order of the rollouts."""
+
+    shown_first: Wording
+    verdict: Verdict
+    score: float
+    likert: int
+    rationale: str = ""
+
+
 class PlaybookOptimizationEvaluation(JobRow):
     """A candidate and the incumbent in the same source window, and the judge's verdict."""
 
@@ -229,6 +255,7 @@ class PlaybookOptimizationEvaluation(JobRow):
     likert: Annotated[int, Field(ge=0, le=5)] = 0
     rationale: str = ""
     feedback: OptimizationFeedback = OptimizationFeedback()
+    orders: list[OptimizationVerdict] = []
     error: str | None = None
     incumbent_rollout: list[RolloutMessage] = []
     candidate_rollout: list[RolloutMessage] = []

@@ -187,6 +187,7 @@ def _describe_trial(document: Json, turns: Mapping[int, Interaction]) -> Json:
         "incumbent_rollout": _describe_rollout(document["script"], document["incumbent"], turns),
         "candidate_rollout": _describe_rollout(document["script"], document["candidate"], turns),
         **{name: document[name] for name in SHOWN_AS_STORED},
+        "orders": document.get("orders", []),  # evaluations of earlier releases have none
     }
 
 

@@ -17,6 +17,7 @@ TOMBSTONES = (Status.MERGED, Status.SUPERSEDED)
 APPROVED = (PlaybookStatus.APPROVED,)
 LABELS = {Kind.PROFILE: "profile", Kind.USER_PLAYBOOK: "user playbook", Kind.AGENT_PLAYBOOK: "agent playbook"}
 PAGE_SIZE = 1000
+LARGEST_ID = 2**63 - 1
 
 
 def time_range(start: datetime | None, end: datetime | None) -> TimeRange:
@@ -155,6 +156,15 @@ def _implied_reviews(wanted: Sequence[Status]) -> tuple[PlaybookStatus, ...] | N
     if Status.PENDING in wanted:
         return (PlaybookStatus.APPROVED, PlaybookStatus.PENDING)
     return APPROVED if Status.CURRENT in wanted else None
+
+
+def by_public_id(kind: Kind, public_id: str) -> LearningFilter:
+    """Names one learning, whatever its status. Raises NotFound for an id that no row of the kind can have."""
+    if kind is Kind.PROFILE:
+        return LearningFilter(kind, keys=(public_id,), statuses=None)
+    if not (public_id.isascii() and public_id.isdigit() and int(public_id) <= LARGEST_ID):
+        raise NotFound(what=LABELS[kind], id=public_id)
+    return LearningFilter(kind, ids=(int(public_id),), statuses=None)
 
 
 def get_one(tx: Tx, where: LearningFilter) -> Learning:

@@ -152,6 +152,15 @@ def test_two_opinions_that_contradict_each_other_are_a_tie() -> None:
     assert (judgement.verdict, judgement.score, judgement.likert) == ("tie", 0.5, 3)
 
 
+def test_the_verdict_of_each_order_is_kept_as_seen_from_the_candidate() -> None:
+    incumbent_first = opinion("second", 0.9, 5, rationale="It greets.")
+    candidate_first = opinion("second", 0.75, 4, rationale="It is longer.")
+    first, second = combine_verdicts(incumbent_first, candidate_first).orders
+    assert (first.shown_first, first.verdict, first.score, first.likert) == ("incumbent", "candidate", 0.9, 5)
+    assert (second.shown_first, second.verdict, second.score, second.likert) == ("candidate", "incumbent", 0.25, 2)
+    assert (first.rationale, second.rationale) == ("It greets.", "It is longer.")
+
+
 def test_a_win_in_one_order_and_a_tie_in_the_other_is_a_tie() -> None:
     assert combine_verdicts(opinion("second", 0.8, 4), opinion("tie", 0.5, 3)).verdict == "tie"
 
