@@ -5,7 +5,9 @@ pointer to its successor, and not found any more.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 from reflexio.errors import Conflict
@@ -19,7 +21,20 @@ from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import get_one
 
 REVIEWED, UNDONE = "reviewed", "undone"
+DONE = {
+    REVIEWED: "set it to {}",
+    UNDONE: "took a decision back",
+    "edited": "edited it",
+    "superseded": "replaced it",
+    "restored": "restored it",
+    "archived": "archived it",
+}
 CHANGEABLE = ("name", "content", "trigger", "rationale", "scope")
+
+
+Seen = Mapping[int, str]
+"""The state in which a reviewer saw each playbook: a decision about another state than that is refused."""
+NOT_SEEN: Seen = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +45,7 @@ class ReviewDecision:
     status: PlaybookStatus | None
     reviewer: "Reviewer"
     reason: str
+    seen: Seen = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,31 +65,43 @@ class Reviewer:
         return {NAMED_REVIEWER: self.named} if self.named else {}
 
 
+def state_of(playbook: Learning) -> str:
+    """Another one after each decision and after each edit. Pages hand it back with a decision."""
+    words = [getattr(playbook, name) for name in CHANGEABLE]
+    state = (playbook.review.value, playbook.status.value, *map(str, words))
+    return sha256("\0".join(state).encode("utf-8", "replace")).hexdigest()[:16]
+
+
 async def decide(
     store: Store, clock: Clock, request: UpdatePlaybookStatusRequest, *, owner: str = ""
 ) -> UpdateResponse:
     return await edit(store, clock, UpdateAgentPlaybookRequest.model_validate(request.model_dump()), owner=owner)
 
 
-async def edit(store: Store, clock: Clock, request: UpdateAgentPlaybookRequest, *, owner: str = "") -> UpdateResponse:
-    """Changes the wording, the decision, or both at once. `owner` is the owner of the caller's key."""
+async def edit(
+    store: Store, clock: Clock, request: UpdateAgentPlaybookRequest, *, owner: str = "", seen: Seen = NOT_SEEN
+) -> UpdateResponse:
+    """Changes the wording, the decision, or both at once. `owner` is the owner of the caller's key.
+
+    Raises Conflict when the playbook is not as it was `seen` any more, and tells who changed it.
+    """
     now = clock.now()
     values = (request.playbook_name, request.content, request.trigger, request.rationale, request.scope)
     wording = {name: value for name, value in zip(CHANGEABLE, values, strict=True) if value is not None}
     texts = await redact_values(store, {**wording, "reason": request.reason})
     reason = texts.pop("reason")
-    decision = ReviewDecision(texts, request.playbook_status, Reviewer.of(request, owner), reason)
+    decision = ReviewDecision(texts, request.playbook_status, Reviewer.of(request, owner), reason, seen)
     await store.write(lambda tx: _change(tx, request.agent_playbook_id, decision, now))
     status = request.playbook_status
     return UpdateResponse(msg=f"The agent playbook is {status.value}" if status else "Updated")
 
 
 async def decide_many(
-    store: Store, clock: Clock, request: ReviewAgentPlaybooksRequest, *, owner: str = ""
+    store: Store, clock: Clock, request: ReviewAgentPlaybooksRequest, *, owner: str = "", seen: Seen = NOT_SEEN
 ) -> ReviewResponse:
-    """Decides about all of them or none."""
+    """Decides about all of them or none. Raises Conflict when one is not as it was `seen` any more."""
     now, reviewer = clock.now(), Reviewer.of(request, owner)
-    decision = ReviewDecision({}, request.playbook_status, reviewer, request.reason)
+    decision = ReviewDecision({}, request.playbook_status, reviewer, request.reason, seen)
     ids = list(dict.fromkeys(request.agent_playbook_ids))
 
     def change(tx: Tx) -> list[int]:
@@ -84,13 +112,15 @@ async def decide_many(
     return ReviewResponse(changed_count=len(ids), retired_ids=retired, msg=msg)
 
 
-async def undo(store: Store, clock: Clock, request: UndoReviewRequest, *, owner: str = "") -> ReviewResponse:
+async def undo(
+    store: Store, clock: Clock, request: UndoReviewRequest, *, owner: str = "", seen: Seen = NOT_SEEN
+) -> ReviewResponse:
     """Takes the last decision about each back, all of them or none. Raises Conflict where there is none."""
     now, reviewer = clock.now(), Reviewer.of(request, owner)
     ids = list(dict.fromkeys(request.agent_playbook_ids))
 
     def change(tx: Tx) -> list[int]:
-        return [back for each in ids for back in _undo(tx, each, reviewer, request.reason, now)]
+        return [back for each in ids for back in _undo(tx, each, reviewer, request.reason, now, seen)]
 
     restored = await store.write(change)
     return ReviewResponse(changed_count=len(ids), restored_ids=restored, msg=f"Took back {len(ids)} decision(s)")
@@ -102,6 +132,7 @@ def _change(tx: Tx, number: int, decision: ReviewDecision, now: int) -> list[int
     if decision.status and before.status is Status.SUPERSEDED:
         successor = before.details.get("superseded_by")
         raise Conflict(f"The agent playbook {number} was replaced by {successor}; review that one.")
+    _check_seen(tx, before, decision.seen)
     review = decision.status or before.review
     tx.learnings.replace(dataclasses.replace(before, **decision.wording, review=review, modified_at=now))
     old_wording: dict[str, Any] = {name: getattr(before, name) for name in decision.wording}
@@ -119,6 +150,19 @@ def _change(tx: Tx, number: int, decision: ReviewDecision, now: int) -> list[int
     return retired
 
 
+def _check_seen(tx: Tx, playbook: Learning, seen: Seen) -> None:
+    if seen.get(playbook.id, state_of(playbook)) == state_of(playbook):
+        return
+    event = next((event for event in reversed(tx.learnings.lineage(playbook.id)) if event.op in DONE), None)
+    who = event.actor if event and event.actor else "Somebody"
+    did = DONE[event.op].format(event.to_status or "changed") if event else "changed it"
+    at = f" at {datetime.fromtimestamp(event.at, UTC):%H:%M} UTC" if event else ""
+    reason = f" ({event.reason!r})" if event and event.reason else ""
+    raise Conflict(
+        f"{who} {did}{at}{reason}, after you had opened agent playbook {playbook.id}. Your decision was not stored."
+    )
+
+
 def _retire_replaced(tx: Tx, approved: Learning, decision: ReviewDecision, now: int) -> list[int]:
     """Retires what it replaces, as far as that is still current."""
     old = tx.learnings.many(approved.details.get("replaces", []))
@@ -128,9 +172,10 @@ def _retire_replaced(tx: Tx, approved: Learning, decision: ReviewDecision, now: 
     return [row.id for row in current]
 
 
-def _undo(tx: Tx, number: int, reviewer: Reviewer, reason: str, now: int) -> list[int]:
+def _undo(tx: Tx, number: int, reviewer: Reviewer, reason: str, now: int, seen: Seen) -> list[int]:
     """Returns which others were restored."""
     current = get_one(tx, LearningFilter(Kind.AGENT_PLAYBOOK, ids=(number,)))
+    _check_seen(tx, current, seen)
     last = last_decision(tx.learnings.lineage(number))
     if last is None:
         raise Conflict(f"There is no decision about the agent playbook {number} to take back.")

@@ -1,16 +1,25 @@
 """The review queue: agent playbooks that wait for a person, each with its support and the disagreement about it."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import unified_diff
 
 import numpy as np
 
+from reflexio.aggregation.near_duplicates import NearDuplicate, near_duplicates
 from reflexio.language.contradiction import contradicts
 from reflexio.learning.provenance import lineage_entry
 from reflexio.models.learning import Kind, Learning, PlaybookStatus
 from reflexio.models.paging import page
 from reflexio.models.playbook import AgentPlaybook
-from reflexio.models.review import GetReviewQueueRequest, GetReviewQueueResponse, ReviewItem, SupportingQuote, taught_by
+from reflexio.models.review import (
+    GetReviewQueueRequest,
+    GetReviewQueueResponse,
+    ReviewItem,
+    SimilarPlaybook,
+    SupportingQuote,
+    taught_by,
+)
 from reflexio.ports.storage import LearningFilter, QueryVector, Store, Tx
 from reflexio.retrieval.filters import get_one
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
@@ -27,14 +36,28 @@ async def review_queue(store: Store, model: str, request: GetReviewQueueRequest)
     return await store.read(lambda tx: _read_queue(tx, model, request))
 
 
+@dataclass(frozen=True)
+class ReviewList:
+    """A page of the queue without its evidence, and how many wait in all."""
+
+    playbooks: list[Learning]
+    waiting_count: int
+    next_cursor: str | None
+
+
+async def review_list(store: Store, request: GetReviewQueueRequest) -> ReviewList:
+    """Which playbooks wait, newest first. The evidence of each is asked for one by one."""
+    where = _waiting(request)
+
+    def read(tx: Tx) -> ReviewList:
+        listing = tx.learnings.page(where, page(request.limit, request.cursor))
+        return ReviewList(listing.rows, tx.learnings.count(where), listing.cursor)
+
+    return await store.read(read)
+
+
 def _read_queue(tx: Tx, model: str, request: GetReviewQueueRequest) -> GetReviewQueueResponse:
-    pending = LearningFilter(
-        Kind.AGENT_PLAYBOOK,
-        agent_version=request.agent_version,
-        name=request.playbook_name,
-        scope=request.scope,
-        reviews=(PlaybookStatus.PENDING,),
-    )
+    pending = _waiting(request)
     waiting = tx.learnings.count(pending)
     if request.agent_playbook_id:
         playbook = get_one(tx, LearningFilter(Kind.AGENT_PLAYBOOK, ids=(request.agent_playbook_id,)))
@@ -45,6 +68,16 @@ def _read_queue(tx: Tx, model: str, request: GetReviewQueueRequest) -> GetReview
         pending_count=waiting,
         msg=f"{waiting} agent playbook(s) wait for a decision",
         next_cursor=listing.cursor,
+    )
+
+
+def _waiting(request: GetReviewQueueRequest) -> LearningFilter:
+    return LearningFilter(
+        Kind.AGENT_PLAYBOOK,
+        agent_version=request.agent_version,
+        name=request.playbook_name,
+        scope=request.scope,
+        reviews=(PlaybookStatus.PENDING,),
     )
 
 
@@ -59,6 +92,7 @@ def _item(tx: Tx, model: str, playbook: Learning) -> ReviewItem:
         evidence_count=len(windows),
         evidence=_quotes(row for row in sources.values() if row.kind is Kind.USER_PLAYBOOK),
         disagreement=_quotes(_contradicting(tx, model, playbook)),
+        near_duplicates=[_similar(near) for near in near_duplicates(tx, model, playbook)],
         replaces=[AgentPlaybook.of(row) for row in old.values()],
         difference="\n".join(difference(row, playbook) for row in old.values()),
         history=[lineage_entry(event) for event in tx.learnings.lineage(playbook.id)],
@@ -76,6 +110,14 @@ def _quotes(rows: Iterable[Learning]) -> list[SupportingQuote]:
         )
         for row in rows
     ]
+
+
+def _similar(near: NearDuplicate) -> SimilarPlaybook:
+    return SimilarPlaybook(
+        agent_playbook=AgentPlaybook.of(near.playbook),
+        similarity=round(near.similarity, 3),
+        contradicts=near.contradicts,
+    )
 
 
 def _contradicting(tx: Tx, model: str, playbook: Learning) -> Sequence[Learning]:

@@ -15,7 +15,7 @@ from reflexio.cli.terminal import echo
 if TYPE_CHECKING:
     from reflexio.client.sync import ReflexioClient
     from reflexio.models.playbook import AgentPlaybook
-    from reflexio.models.review import ReviewItem, ReviewResponse, SupportingQuote
+    from reflexio.models.review import ReviewItem, ReviewResponse, SimilarPlaybook, SupportingQuote
 
 app = typer.Typer(help="Review agent playbooks: list, show, approve, reject, edit, undo.")
 
@@ -229,11 +229,19 @@ def describe(item: "ReviewItem") -> str:
         *(f"  + {_quote(quote)}" for quote in item.evidence),
         *(["Disagreement:"] if item.disagreement else []),
         *(f"  - {_quote(quote)}" for quote in item.disagreement),
+        *(["Near duplicates:"] if item.near_duplicates else []),
+        *(f"  ~ {_similar(near)}" for near in item.near_duplicates),
         *([f"Replaces {', '.join(map(str, playbook.replaces))}:", item.difference] if item.replaces else []),
         *(["History:"] if item.history else []),
         *(f"  {_moment(event.at)} {event.op} {event.actor} {event.to_status} {event.reason}" for event in item.history),
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _similar(near: "SimilarPlaybook") -> str:
+    playbook = near.agent_playbook
+    marks = f"{playbook.playbook_status.value}{', the opposite' * near.contradicts}"
+    return f"{playbook.agent_playbook_id} ({marks}): {_line(playbook)}"
 
 
 def _moment(at: int) -> str:

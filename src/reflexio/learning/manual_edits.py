@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reflexio.errors import InvalidRequest
+from reflexio.errors import Conflict, InvalidRequest
 from reflexio.interactions.redaction import redact_learnings, redact_values
 from reflexio.learning.wording_history import WORDING
 from reflexio.models.interaction import BulkDeleteResponse, DeleteResponse
@@ -25,6 +25,7 @@ from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.retrieval.scope import ScopeClassifier, scope_without_vector
 
 EXPIRING_SOON = 7 * 86_400
+IN_USE = (Status.CURRENT, Status.PENDING)
 
 
 async def add(
@@ -65,15 +66,24 @@ Change = Callable[[Learning], Learning]
 
 
 async def update(
-    store: Store, clock: Clock, embedder: ImmediateEmbedder, where: LearningFilter, changes: dict[str, Any]
+    store: Store,
+    clock: Clock,
+    embedder: ImmediateEmbedder,
+    where: LearningFilter,
+    changes: dict[str, Any],
+    *,
+    actor: str = "",
+    reason: str = "",
 ) -> UpdateResponse:
-    """Changes the named fields; None leaves a field as it is."""
-    values = await redact_values(store, {name: value for name, value in changes.items() if value is not None})
-    return await _edit(store, clock.now(), embedder, where, lambda before: dataclasses.replace(before, **values))
+    """Changes the named fields; None leaves a field as it is. `actor` is who edits, by the owner of the key."""
+    changed = {name: value for name, value in changes.items() if value is not None}
+    values = await redact_values(store, {**changed, "reason": reason})
+    noted = LineageEvent(0, where.kind, "edited", clock.now(), actor, values.pop("reason"))
+    return await _edit(store, noted, embedder, where, lambda before: dataclasses.replace(before, **values))
 
 
 async def update_profile(
-    store: Store, clock: Clock, embedder: ImmediateEmbedder, request: UpdateUserProfileRequest
+    store: Store, clock: Clock, embedder: ImmediateEmbedder, request: UpdateUserProfileRequest, *, actor: str = ""
 ) -> UpdateResponse:
     now = clock.now()
     values = await redact_values(store, {"content": request.content, "custom_features": request.custom_features})
@@ -93,13 +103,16 @@ async def update_profile(
 
     # An expired profile is gone: an edit does not bring it back.
     alive = LearningFilter(Kind.PROFILE, keys=(request.profile_id,), user_id=request.user_id, alive_at=now)
-    return await _edit(store, now, embedder, alive, change)
+    return await _edit(store, LineageEvent(0, Kind.PROFILE, "edited", now, actor), embedder, alive, change)
 
 
 async def _edit(
-    store: Store, now: int, embedder: ImmediateEmbedder, where: LearningFilter, change: Change
+    store: Store, event: LineageEvent, embedder: ImmediateEmbedder, where: LearningFilter, change: Change
 ) -> UpdateResponse:
-    """Changes one row. A new text gets its vector first, so that the next search finds it by meaning."""
+    """Changes one row. A new text gets its vector first, so that the next search finds it by meaning.
+
+    `event` says who edits, when and why.
+    """
     seen = await store.read(lambda tx: get_one(tx, where))
     text = change(seen).text
     vectors = await embedder.embed([text]) if text != seen.text else NO_VECTORS
@@ -109,10 +122,51 @@ async def _edit(
         after = change(before)
         if after == before:
             return UpdateResponse(msg="Nothing to change")
-        tx.learnings.replace(dataclasses.replace(after, modified_at=now), vectors)
+        tx.learnings.replace(dataclasses.replace(after, modified_at=event.at), vectors)
         old_wording = {name: getattr(before, name) for name in WORDING if getattr(before, name) != getattr(after, name)}
-        tx.learnings.note(LineageEvent(before.id, before.kind, "edited", now, details={"wording": old_wording}))
+        tx.learnings.note(dataclasses.replace(event, learning_id=before.id, details={"wording": old_wording}))
         return UpdateResponse(msg="Updated")
+
+    return await store.write(write)
+
+
+async def archive(
+    store: Store, clock: Clock, where: LearningFilter, *, actor: str = "", reason: str = ""
+) -> UpdateResponse:
+    """Takes a learning out of searches and prompts, but keeps it. Raises Conflict when it is not in use."""
+    return await _move(
+        store, where, IN_USE, Status.ARCHIVED, LineageEvent(0, where.kind, "archived", clock.now(), actor, reason)
+    )
+
+
+async def restore(
+    store: Store, clock: Clock, where: LearningFilter, *, actor: str = "", reason: str = ""
+) -> UpdateResponse:
+    """Takes an archived learning back into use. Raises Conflict when it is not archived."""
+    return await _move(
+        store,
+        where,
+        (Status.ARCHIVED,),
+        Status.CURRENT,
+        LineageEvent(0, where.kind, "restored", clock.now(), actor, reason),
+    )
+
+
+async def _move(
+    store: Store, where: LearningFilter, allowed: Sequence[Status], to: Status, event: LineageEvent
+) -> UpdateResponse:
+    reason = (await redact_values(store, {"reason": event.reason}))["reason"]
+
+    def write(tx: Tx) -> UpdateResponse:
+        before = get_one(tx, where)
+        if before.status not in allowed:
+            raise Conflict(
+                f"The {LABELS[where.kind]} {before.public_id!r} is {before.status.value}, not {allowed[0].value}."
+            )
+        tx.learnings.replace(dataclasses.replace(before, status=to, modified_at=event.at))
+        moved = dataclasses.replace(event, learning_id=before.id, reason=reason)
+        tx.learnings.note(dataclasses.replace(moved, from_status=before.status.value, to_status=to.value))
+        return UpdateResponse(msg=f"The {LABELS[where.kind]} is {to.value}")
 
     return await store.write(write)
 

@@ -177,6 +177,14 @@ def taught_by(support: int | None) -> str:
             return f"taught by {support} users"
 
 
+class SimilarPlaybook(ResponseModel):
+    """Another agent playbook of the same version that says nearly the same, or the opposite."""
+
+    agent_playbook: AgentPlaybook
+    similarity: float
+    contradicts: bool = False
+
+
 class ReviewItem(ResponseModel):
     """A playbook with its support and the disagreement about it.
 
@@ -189,6 +197,7 @@ class ReviewItem(ResponseModel):
     evidence_count: int = 0
     evidence: list[SupportingQuote] = []
     disagreement: list[SupportingQuote] = []
+    near_duplicates: list[SimilarPlaybook] = []
     replaces: list[AgentPlaybook] = []
     difference: str = ""
     history: list[LineageEntry] = []

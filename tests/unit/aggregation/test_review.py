@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reflexio.aggregation import review
-from reflexio.aggregation.review_queue import review_queue
+from reflexio.aggregation.review_queue import review_list, review_queue
 from reflexio.errors import Conflict, NotFound
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.playbook import UpdateAgentPlaybookRequest
@@ -128,3 +128,62 @@ async def test_the_queue_comes_page_by_page(store: Store) -> None:
         if (cursor := page.next_cursor) is None:
             break
     assert seen == [f"Rule {number}" for number in (4, 3, 2, 1, 0)]
+
+
+# Two reviewers at once
+
+
+async def seen(store: Store, number: int) -> dict[int, str]:
+    return {number: review.state_of(await row(store, number))}
+
+
+async def test_a_decision_about_what_somebody_else_decided_meanwhile_is_refused(store: Store) -> None:
+    number = await add(store, "One")
+    opened = await seen(store, number)
+    await decide(store, REJECTED, number)
+    asked = ReviewAgentPlaybooksRequest(agent_playbook_ids=[number], playbook_status=APPROVED, reviewer="bo")
+    with pytest.raises(Conflict, match=r"^eve set it to rejected at .* after you had opened"):
+        await review.decide_many(store, CLOCK, asked, seen=opened)
+    assert (await row(store, number)).review is REJECTED
+
+
+async def test_a_decision_about_what_somebody_else_edited_meanwhile_is_refused(store: Store) -> None:
+    number = await add(store, "One")
+    opened = await seen(store, number)
+    edit = UpdateAgentPlaybookRequest(agent_playbook_id=number, content="Two", reviewer="eve", reason="typo")
+    await review.edit(store, CLOCK, edit)
+    approve = UpdateAgentPlaybookRequest(agent_playbook_id=number, playbook_status=APPROVED, reviewer="bo")
+    with pytest.raises(Conflict, match=r"eve edited it .*'typo'"):
+        await review.edit(store, CLOCK, approve, seen=opened)
+    assert (await row(store, number)).review is PENDING
+
+
+async def test_one_changed_playbook_of_a_list_leaves_all_as_they_are(store: Store) -> None:
+    one, two = await add(store, "One"), await add(store, "Two")
+    opened = await seen(store, one) | await seen(store, two)
+    await decide(store, REJECTED, two)
+    asked = ReviewAgentPlaybooksRequest(agent_playbook_ids=[one, two], playbook_status=APPROVED)
+    with pytest.raises(Conflict):
+        await review.decide_many(store, CLOCK, asked, seen=opened)
+    assert (await row(store, one)).review is PENDING
+
+
+async def test_undo_takes_back_the_own_decision_and_not_a_later_one(store: Store) -> None:
+    number = await add(store, "One")
+    await decide(store, APPROVED, number)
+    after_mine = await seen(store, number)
+    await decide(store, REJECTED, number)
+    with pytest.raises(Conflict, match="eve set it to rejected"):
+        await review.undo(store, CLOCK, UndoReviewRequest(agent_playbook_ids=[number]), seen=after_mine)
+    await undo(store, number)
+    await review.undo(store, CLOCK, UndoReviewRequest(agent_playbook_ids=[number]), seen=after_mine)
+    assert (await row(store, number)).review is PENDING
+
+
+async def test_the_list_of_the_queue_has_what_waits_page_by_page(store: Store) -> None:
+    numbers = [await add(store, f"Rule {place}", created_at=place) for place in range(5)]
+    await decide(store, APPROVED, numbers[0])
+    first = await review_list(store, GetReviewQueueRequest(limit=3))
+    rest = await review_list(store, GetReviewQueueRequest(limit=3, cursor=first.next_cursor))
+    assert [playbook.id for playbook in (*first.playbooks, *rest.playbooks)] == numbers[:0:-1]
+    assert (first.waiting_count, rest.next_cursor) == (4, None)

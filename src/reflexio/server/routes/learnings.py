@@ -147,7 +147,8 @@ async def get_profile_statistics(request: Request) -> ProfileStatisticsResponse:
 async def update_user_profile(request: Request, body: UpdateUserProfileRequest) -> UpdateResponse:
     """Changes a profile. Absent fields stay as they are. A 404 when the user has no such profile."""
     reflexio = get_reflexio(request)
-    return await manual_edits.update_profile(get_store(request), reflexio.clock, reflexio.immediate_embedder, body)
+    edited = (get_store(request), reflexio.clock, reflexio.immediate_embedder)
+    return await manual_edits.update_profile(*edited, body, actor=get_caller(request).owner)
 
 
 @router.direct("PUT", "/update_user_playbook", KeyScope.PUBLISH)
@@ -163,7 +164,7 @@ async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest
     }
     reflexio = get_reflexio(request)
     edited = (get_store(request), reflexio.clock, reflexio.immediate_embedder)
-    return await manual_edits.update(*edited, where, changes)
+    return await manual_edits.update(*edited, where, changes, actor=get_caller(request).owner)
 
 
 @router.direct("PUT", "/update_agent_playbook", KeyScope.REVIEW)
