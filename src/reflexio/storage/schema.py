@@ -23,6 +23,8 @@ from sqlalchemy import (
     false,
 )
 from sqlalchemy import text as sql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 metadata = MetaData()
 FULLTEXT_ENTITIES = ("learning", "interaction")
@@ -40,6 +42,69 @@ class Json(TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         return None if value is None else orjson.loads(value)
+
+
+class HalfVector(TypeDecorator[bytes]):
+    """A vector in half precision, as its bytes; on PostgreSQL a halfvec, so that the database can search it."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        return dialect.type_descriptor(Text() if dialect.name == "postgresql" else LargeBinary())
+
+    def bind_expression(self, bindvalue: Any) -> Any:
+        return _Stored(bindvalue)
+
+    def column_expression(self, column: Any) -> Any:
+        return _Bytes(column)
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        if value is None or dialect.name != "postgresql":
+            return value
+        import numpy as np
+
+        return f"[{','.join(map(repr, np.frombuffer(value, np.float16).astype(float).tolist()))}]"
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if value is None or dialect.name != "postgresql":
+            return value
+        import numpy as np
+
+        return np.frombuffer(value[HALFVEC_HEADER:], ">f2").astype(np.float16).tobytes()
+
+
+HALFVEC_HEADER = 4
+"""Bytes before the numbers when pgvector sends a vector."""
+
+
+class _Stored(FunctionElement[Any]):
+    """A value on its way into a column of vectors."""
+
+    inherit_cache = True
+
+
+class _Bytes(FunctionElement[Any]):
+    """A column of vectors on its way out."""
+
+    inherit_cache = True
+    type = HalfVector()
+
+
+@compiles(_Stored)
+@compiles(_Bytes)
+def _as_it_is(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(_Stored, "postgresql")
+def _as_halfvec(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **options)} AS halfvec)"
+
+
+@compiles(_Bytes, "postgresql")
+def _as_sent(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return f"halfvec_send({compiler.process(element.clauses, **options)})"
 
 
 def serial(name: str = "id") -> Column[int]:
@@ -202,7 +267,7 @@ vectors = Table(
     *required("org_id", "kind"),
     Column("row_id", BigInteger, nullable=False),
     *texts("user_id", "model"),
-    Column("vector", LargeBinary),
+    Column("vector", HalfVector),
     UniqueConstraint("kind", "row_id", name="vectors_once"),
     Index("vectors_of_shelf", "org_id", "kind", "seq"),
     sqlite_autoincrement=True,

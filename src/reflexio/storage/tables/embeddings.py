@@ -200,6 +200,7 @@ class SqlVectors:
         outdated = vectors.c.model.not_in([model, queued_before]) & vectors.c.vector.is_not(None)
         lane = case((vectors.c.kind == TURN, TURN_LANE), else_=LEARNING_LANE)
         rows = select(vectors.c.org_id, vectors.c.kind, vectors.c.row_id, lane).where(outdated)
-        queued = self._connection.execute(insert(unembedded).from_select(QUEUE_COLUMNS, rows)).rowcount
+        queue = insert(unembedded).from_select(QUEUE_COLUMNS, rows)
+        queued = self._connection.execute(queue, execution_options={"preserve_rowcount": True}).rowcount
         self._connection.execute(update(vectors).where(outdated).values(model=queued_before))
         return queued
