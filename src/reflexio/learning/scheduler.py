@@ -64,7 +64,7 @@ class LearningScheduler:
         """Runs until cancelled. Callers go first: while many calls come in, few windows are started at a time."""
         while True:
             self._has_room.clear()
-            writes = self.database.store_writes
+            writes = self.database.changes.version
             try:
                 await self.start_due(MOST_RUNNING_WHEN_BUSY if is_busy() else MOST_RUNNING)
             except ReflexioError as error:
@@ -74,7 +74,7 @@ class LearningScheduler:
                     await (asyncio.sleep(POLL_SECONDS) if is_busy() else self._has_room.wait())
             for _ in range(IDLE_POLLS):
                 # Nobody has unlearned turns, so nobody becomes due by the time alone.
-                if not self._nobody_waits or self.database.store_writes != writes:
+                if not self._nobody_waits or self.database.changes.version != writes:
                     break
                 await asyncio.sleep(POLL_SECONDS)
 

@@ -83,7 +83,7 @@ async def _sleep_until_written(database: Database, status: IndexStatus, seen: tu
     """Sleeps while nothing is written. To look at two numbers costs nothing; to look into the database does."""
     for _ in range(round(UNCHANGED / IDLE)):
         await asyncio.sleep(IDLE)
-        if (database.store_writes, status.turns_indexed) != seen:
+        if (database.changes.version, status.turns_indexed) != seen:
             return
 
 
@@ -95,7 +95,7 @@ async def keep_indexing(database: Database, status: IndexStatus, traffic: Callab
     """
     while True:
         try:
-            is_busy, writes = traffic(), database.store_writes
+            is_busy, writes = traffic(), database.changes.version
             taken = await index_turns(database, BUSY_INDEXED if is_busy else TURNS_AT_ONCE)
             status.turns_indexed += taken
             await status.refresh_when_due(database)
@@ -118,7 +118,7 @@ async def keep_embedding(
     while True:
         try:
             quiet = await wait_for_quiet()
-            seen = database.store_writes, status.turns_indexed
+            seen = database.changes.version, status.turns_indexed
             taken = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH)
             status.rows_embedded += taken
             pause = IDLE

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, text
 
-from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
+from reflexio.ports.storage import Changes, Keys, Pool, Tx, Vectors, Waiting
 from reflexio.storage.tables import tidying
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
@@ -28,11 +28,11 @@ class SqlDatabase(ABC):
     """Every organisation in one database."""
 
     type: str
+    changes: Changes
 
     def __init__(self, label: str, max_daily_tokens: int | None = None) -> None:
         self.label = label
         self.max_daily_tokens = max_daily_tokens
-        self.store_writes = 0
         self.journal = SqlJournal(self)
 
     @abstractmethod
@@ -129,11 +129,7 @@ class SqlStore:
         return await self._database.read(lambda connection: fn(self._tx(connection)), org_id=self.org_id)
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
-        try:
-            return await self._database.write(lambda connection: fn(self._tx(connection)), org_id=self.org_id)
-        finally:
-            # Also when the caller gave up: the write may be made nevertheless.
-            self._database.store_writes += 1
+        return await self._database.write(lambda connection: fn(self._tx(connection)), org_id=self.org_id)
 
     def _tx(self, connection: Connection) -> SqlTx:
         vectors = self._database.vectors(connection)

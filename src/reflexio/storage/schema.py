@@ -312,7 +312,8 @@ finished_steps = Table(
 # The one stall of an organisation: learning waits until the provider accepts its key or bill again.
 stalls = Table("stalls", metadata, *key("org_id"), *texts("reason", "message"), *numbers("since"), *flags("notified"))
 
-# Durable work of all organisations: jobs in the order they were enqueued, and the answers of finished steps.
+# Durable work of all organisations: jobs in the order they were enqueued, and the answers of finished steps. `begun`
+# counts claims; the lease of `worker` ends at `lease_until`, in milliseconds of the database's clock.
 jobs = Table(
     "jobs",
     metadata,
@@ -322,10 +323,17 @@ jobs = Table(
     Column("result", Text),
     *texts("error"),
     *numbers("asked_at", "ended_at"),
+    *texts("worker"),
+    *numbers("lease_until"),
     UniqueConstraint("key", name="jobs_once"),
     Index("jobs_by_end", "state", "ended_at"),
+    Index("jobs_of_lane", "lane", "seq"),
+    Index("jobs_of_worker", "worker"),
     sqlite_autoincrement=True,
 )
+
+# Which worker runs the schedules, and until when, in milliseconds of the database's clock.
+leases = Table("leases", metadata, *key("name"), *required("holder"), *numbers("lease_until"))
 
 job_answers = Table(
     "job_answers",

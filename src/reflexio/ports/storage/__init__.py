@@ -5,6 +5,7 @@ state, `await store.write(fn)` commits all of it, durably, or nothing. A functio
 with others into one commit, so its only effects are those on its transaction.
 """
 
+from reflexio.ports.storage.changes import Changes as Changes
 from reflexio.ports.storage.database import Database as Database
 from reflexio.ports.storage.database import Store as Store
 from reflexio.ports.storage.database import Tx as Tx
