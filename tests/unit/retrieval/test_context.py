@@ -227,7 +227,8 @@ def test_with_many_facts_what_may_not_be_missed_stays_in_the_always_layer() -> N
     ]
     chosen = compose_for([], 400, query="", always=[*vital, *facts], always_tokens=200)
     assert {31, 32, 33} <= {kept.id for kept in chosen.always}
-    assert chosen.tokens <= 200 and len(chosen.always) < 33
+    assert chosen.tokens <= 200
+    assert len(chosen.always) < 33
 
 
 def test_eighteen_facts_have_room_in_a_context_of_the_usual_size() -> None:

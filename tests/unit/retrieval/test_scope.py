@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from tests.bench.context_quality import PAIRS
 
 from reflexio.models.learning import Kind, Learning, Scope
 from reflexio.providers.embedding.local import LocalEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
-from tests.bench.context_quality import PAIRS
 
 LINES = (PAIRS.with_name("fact_scopes.txt")).read_text(encoding="utf-8").splitlines()
 STATEMENTS = [(line[2:], Scope.ALWAYS if line[0] == "A" else Scope.WHEN_RELEVANT) for line in LINES if line[0] != "#"]
