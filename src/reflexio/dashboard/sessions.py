@@ -16,7 +16,7 @@ OPERATOR = 0
 
 
 @dataclass(frozen=True)
-class Session:
+class BrowserSession:
     """What a cookie claims: the id of a key, the second at which the session ends, and the signature."""
 
     key_id: int

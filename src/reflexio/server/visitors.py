@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reflexio.app import Reflexio
 from reflexio.dashboard.routing import is_page
-from reflexio.dashboard.sessions import COOKIE, Session, Visitor
+from reflexio.dashboard.sessions import COOKIE, BrowserSession, Visitor
 from reflexio.errors import NotAuthorised, NotPermitted
 from reflexio.models.identity import new_id
 from reflexio.server.authentication import Authenticator
@@ -90,7 +90,7 @@ class PageGate:
     async def _find_visitor(self, address: str, headers: Headers) -> Visitor:
         """A session says it; a server without keys serves its machine; a bearer token works as for the API."""
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
-        if session := Session.read(cookie):
+        if session := BrowserSession.read(cookie):
             digest = await self._authenticator.digest_of(session.key_id)
             if digest and session.is_valid(digest, self._parts.clock.now()):
                 caller = await self._authenticator.caller_of(digest)
@@ -103,7 +103,7 @@ class PageGate:
         if found is None:
             return None
         key_id, digest = found
-        return Session.start(key_id, digest, self._parts.clock.now()).cookie
+        return BrowserSession.start(key_id, digest, self._parts.clock.now()).cookie
 
 
 def _build_dashboard(parts: Reflexio, sign_in: SignIn) -> "Dashboard":
