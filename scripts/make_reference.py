@@ -35,6 +35,7 @@ ROOMS = {
     "review": "Review",
     "optimisation": "Optimisation",
     "evaluation": "Evaluation",
+    "mcp": "Model Context Protocol",
 }
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}
 HUGE = 10**12
@@ -101,7 +102,7 @@ class Http:
             )
         if security := operation["security"]:
             (scopes,) = security[0].values()
-            yield f"Scope: `{scopes[0]}`."
+            yield f"Scope: `{scopes[0]}`." if scopes else "Scope: any."
         body = self._link(operation.get("requestBody", {}))
         answer = self._link(operation["responses"]["200"])
         said = [f"{title}: {link}." for title, link in (("Body", body), ("Response", answer)) if link]

@@ -13,8 +13,10 @@ def main() -> None:
     try:
         from reflexio.cli.app import app
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"reflexio: {error}. Install the server: pip install 'reflexio-learn[server]'\n")
-        sys.exit(1)
+        if sys.argv[1:2] != ["mcp"] or error.name == "typer":
+            sys.stderr.write(f"reflexio: {error}. Install the server: pip install 'reflexio-learn[server]'\n")
+            sys.exit(1)
+        from reflexio.cli.mcp import app  # with the extra `mcp` alone
     try:
         app()
     except ReflexioError as error:

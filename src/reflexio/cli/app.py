@@ -1,4 +1,4 @@
-"""The commands `serve`, `doctor` and `demo`, and the groups `keys`, `review`, `optimise` and `erasure`."""
+"""The commands `serve`, `mcp`, `doctor` and `demo`, and the groups `keys`, `review`, `optimise` and `erasure`."""
 
 import dataclasses
 from pathlib import Path
@@ -9,6 +9,7 @@ import typer
 import reflexio
 from reflexio.cli import erasure, keys, optimise, review
 from reflexio.cli.doctor import doctor
+from reflexio.cli.mcp import mcp
 from reflexio.errors import InvalidRequest
 from reflexio.settings import Settings
 
@@ -44,6 +45,7 @@ def serve(
     run(dataclasses.replace(Settings.read(), **{name: value for name, value in options.items() if value is not None}))
 
 
+app.command()(mcp)
 app.command()(doctor)
 
 

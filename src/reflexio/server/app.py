@@ -28,6 +28,7 @@ from reflexio.server.routes import (
     health,
     interactions,
     learnings,
+    mcp,
     operations,
     optimisation,
     organisation,
@@ -52,6 +53,7 @@ ROUTERS = (
     search.router,
     organisation.router,
     evaluation.router,
+    mcp.router,
 )
 
 
