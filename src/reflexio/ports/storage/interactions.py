@@ -205,6 +205,9 @@ class Users(Protocol):
 
     def waiting(self, user_id: str) -> Waiting | None: ...
 
+    def longest_waiting(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        """Users with unlearned turns, longest waiting first, from the one after `after`."""
+
     def all_waiting(self) -> WaitingUsers:
         """All users with unlearned turns, counted; since when the first of them waits, and the newest error."""
 
