@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
 from reflexio.ports.storage.index import Vectors
-from reflexio.ports.storage.interactions import Interactions, Requests, Users, Waiting
+from reflexio.ports.storage.interactions import Interactions, Requests, Users
 from reflexio.ports.storage.learnings import Learnings, Windows
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
@@ -87,8 +87,8 @@ class Database(Protocol):
     async def warm(self, model: str) -> None:
         """Loads the vectors of this model into memory before the first search."""
 
-    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        """Users of all organisations with unlearned turns, longest waiting first, from the one after `after`."""
+    async def waiting_organisations(self, limit: int, *, after: str = "") -> list[str]:
+        """Organisations with unlearned turns by name, those behind `after` first and then the others."""
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         """Pools of all organisations with new playbooks or a retry, ordered by name."""

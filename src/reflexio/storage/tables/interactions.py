@@ -50,6 +50,7 @@ from reflexio.storage.queries import (
     in_batches,
     in_time_range,
     insert_for,
+    organisations_with,
     owned_by,
     written_bytes,
 )
@@ -75,6 +76,7 @@ WAITING_COLUMNS = [users.c[name] for name in Waiting.__dataclass_fields__]
 # In the words of the index.
 IS_UNREAD = interactions.c.profiles_unread | interactions.c.playbooks_unread
 UNREAD = {Kind.PROFILE: interactions.c.profiles_unread, Kind.USER_PLAYBOOK: interactions.c.playbooks_unread}
+IS_WAITING = users.c.unlearned_since > literal_column("0")
 SAME_REQUEST = (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
 
 ADD_REQUEST = CompiledStatement(lambda _: insert(requests), ["org_id", *REQUEST_FIELDS])
@@ -167,6 +169,9 @@ class SqlRequests(OrganisationRows):
         query = query.where(self._where(RequestFilter(within=within)), ~requests.c.evaluation_only)
         query = query.group_by(requests.c.agent_version).order_by(newest.desc(), requests.c.agent_version)
         return self._rows(query, lambda row: VersionRequests(*row))
+
+    def count_by_day(self, start: int) -> dict[int, int]:
+        return self._count_by_day(requests, requests.c.created_at >= start)
 
     def sum_redacted(self, user_id: str) -> int:
         total = select(func.sum(requests.c.redacted_count)).where(self._where(RequestFilter(user_id)))
@@ -325,6 +330,9 @@ class SqlInteractions(OrganisationRows):
     def count(self, user_id: str | None = None) -> int:
         return self._count(interactions, *self._of_user(user_id))
 
+    def count_by_day(self, start: int) -> dict[int, int]:
+        return self._count_by_day(interactions, interactions.c.created_at >= start)
+
     def count_unembedded(self, user_id: str) -> int:
         waiting = ~interactions.c.is_indexed | is_unembedded(TURN, interactions.c.id)
         return self._count(interactions, *self._of_user(user_id), waiting)
@@ -367,13 +375,9 @@ class SqlInteractions(OrganisationRows):
         return dict(zip(matched.ids, matched.scores, strict=True))
 
 
-def waiting_users(connection: Connection, limit: int, after: Waiting | None) -> list[Waiting]:
-    """Users of all organisations with turns to learn from, longest waiting first."""
-    order = users.c.unlearned_since, users.c.org_id, users.c.user_id
-    query = select(*WAITING_COLUMNS).where(users.c.unlearned_since > 0).order_by(*order).limit(limit)
-    if after is not None:
-        query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.org_id, after.user_id))
-    return [Waiting(*row) for row in connection.execute(query)]
+def waiting_organisations(connection: Connection, limit: int, after: str) -> list[str]:
+    """Organisations with turns to learn from."""
+    return organisations_with(connection, users.c.org_id, IS_WAITING, limit, after)
 
 
 class SqlUsers(OrganisationRows):
@@ -384,8 +388,15 @@ class SqlUsers(OrganisationRows):
     def waiting(self, user_id: str) -> Waiting | None:
         return self._one(select(*WAITING_COLUMNS).where(self._is_user(user_id)), lambda row: Waiting(*row))
 
+    def longest_waiting(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        order = users.c.unlearned_since, users.c.user_id
+        query = select(*WAITING_COLUMNS).where(users.c.org_id == self._org, IS_WAITING)
+        if after is not None:
+            query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.user_id))
+        return self._rows(query.order_by(*order).limit(limit), lambda row: Waiting(*row))
+
     def all_waiting(self) -> WaitingUsers:
-        is_waiting = and_(users.c.org_id == self._org, users.c.unlearned_since > 0)
+        is_waiting = and_(users.c.org_id == self._org, IS_WAITING)
         has_failed = and_(is_waiting, users.c.attempts > 0)
         counts = func.count(), func.sum(case((has_failed, 1), else_=0)), func.min(users.c.unlearned_since)
         count, failed, since = self._connection.execute(select(*counts).where(is_waiting)).one()
