@@ -9,13 +9,14 @@ results. A process that only enqueues and waits, as a server does, claims nothin
 import asyncio
 import json
 import logging
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from uuid import uuid4
 
+from reflexio.engine.lanes import choose_jobs
 from reflexio.engine.steps import StepRunner, run_workflow, to_json
 from reflexio.errors import LeaseLost, NotFound, NoWorker, StorageUnavailable
 from reflexio.ports.clock import Clock, SystemClock
@@ -30,6 +31,8 @@ BEAT_SECONDS = 1.0
 """A quarter of a lease: one lost beat does no harm."""
 LOOK_SECONDS = 1.0
 """Seconds between two looks into the journal without a sign of change: leases expire silently."""
+LANES_READ = 500
+"""Lanes among which those are chosen that run next."""
 FORGET_BATCH = 1000
 MOST_LANES = 10_000
 """Lanes of which is remembered when they were last served, so that a long one starves no other."""
@@ -48,7 +51,15 @@ class _RunningJob:
     """A job that this process has claimed. `is_stopped` once it was cancelled or lost."""
 
     claimed: ClaimedJob
+    organisation: str
+    task: "asyncio.Task[None] | None" = None
     is_stopped: bool = False
+
+    def stop(self) -> None:
+        """Also the step under way: it may wait for an answer that never comes."""
+        self.is_stopped = True
+        if self.task:
+            self.task.cancel()
 
 
 class DurableWork:
@@ -151,7 +162,7 @@ class DurableWork:
         if not await self._journal.cancel(key, self._clock.now()):
             return False
         if running := self._running.get(key):
-            running.is_stopped = True
+            running.stop()
         job = await self._journal.get(key)
         assert job is not None
         self._answer(job)
@@ -198,10 +209,11 @@ class DurableWork:
 
         self._loops.append(asyncio.create_task(keep_running()))
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _spawn_result(self, work: Awaitable[bool]) -> "asyncio.Future[bool]":
         future = asyncio.ensure_future(work)
@@ -216,20 +228,25 @@ class DurableWork:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._look.wait()
             self._look.clear()
-            # The place of a cancelled job is free, whatever its running step waits for.
-            room = self._concurrency - sum(not running.is_stopped for running in self._running.values())
-            if room <= 0 or self._closing:
-                continue
+            if self._closing:
+                return
             try:
-                claimed = await self._journal.claim(self.worker, room, self._served)
+                await self._claim_some()
             except StorageUnavailable as error:
                 log.warning("jobs wait: %s", error)
                 await asyncio.sleep(LOOK_SECONDS)
-                continue
-            for job in claimed:
-                self._note_service(job.lane)
-                self._running[job.job.key] = _RunningJob(job)
-                self._spawn(self._run(self._running[job.job.key]))
+
+    async def _claim_some(self) -> None:
+        waiting = {job.key: job for job in await self._journal.waiting(LANES_READ)}
+        held = Counter(running.organisation for running in self._running.values())
+        chosen = choose_jobs(waiting.values(), held, self._concurrency, self._served)
+        if not chosen:
+            return
+        for claimed in await self._journal.claim(self.worker, [job.key for job in chosen]):
+            job = waiting[claimed.job.key]
+            self._note_service(job.lane)
+            running = self._running[job.key] = _RunningJob(claimed, job.organisation)
+            running.task = self._spawn(self._run(running))
 
     def _note_service(self, lane: str) -> None:
         self._served[lane] = next(self._turns)
@@ -251,7 +268,7 @@ class DurableWork:
                 continue
             for key, running in begun.items():
                 if held.get(key, "cancelled") in ENDED:
-                    running.is_stopped = True
+                    running.stop()
 
     async def _notice_changes(self) -> None:
         """Looks for ended jobs that callers wait for, and for new jobs, when another process has written."""
@@ -274,13 +291,13 @@ class DurableWork:
         claimed = running.claimed
         try:
             ended = await self._execute(running)
-            if running.is_stopped:
-                await self._write(lambda: self._journal.free_lane(claimed))
-            else:
-                await self._write(lambda: self._journal.end(claimed, ended, self._clock.now()), for_ever=True)
-                self._answer(ended)
-        except LeaseLost:
-            log.info("%s %r ended elsewhere, or goes on there", claimed.job.name, claimed.job.key)
+            await self._write(lambda: self._journal.end(claimed, ended, self._clock.now()), for_ever=True)
+            self._answer(ended)
+        except (LeaseLost, asyncio.CancelledError) as error:
+            if self._closing:
+                raise
+            if isinstance(error, LeaseLost):
+                log.info("%s %r ended elsewhere, or goes on there", claimed.job.name, claimed.job.key)
             with suppress(StorageUnavailable):  # its lease ends by itself
                 await self._journal.free_lane(claimed)
         finally:
@@ -311,12 +328,7 @@ class DurableWork:
 
         known = {step: json.loads(result.text) for step, result in claimed.results.items()}
         steps = StepRunner(known, store, lambda: self._closing or running.is_stopped)
-        try:
-            return await run_workflow(workflow, steps, json.loads(claimed.data), job)
-        except asyncio.CancelledError:
-            if running.is_stopped and not self._closing:
-                return job
-            raise
+        return await run_workflow(workflow, steps, json.loads(claimed.data), job)
 
     async def _write(self, write: Callable[[], Awaitable[None]], *, for_ever: bool = False) -> None:
         """Retries a write: finished work, perhaps paid for, must not be lost because the disk is full for a moment."""

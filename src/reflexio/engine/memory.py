@@ -1,10 +1,11 @@
 """A journal in memory, for tests. It lives as long as the process."""
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from reflexio.errors import LeaseLost
-from reflexio.ports.work import ENDED, NEVER_SERVED, ClaimedJob, EnqueuedJob, Job, State, StepResult
+from reflexio.ports.work import ENDED, ClaimedJob, EnqueuedJob, Job, State, StepResult, WaitingJob
 
 
 @dataclass
@@ -42,21 +43,24 @@ class MemoryJournal:
     async def ended(self, keys: Collection[str]) -> list[Job]:
         return [entry.enqueued.job for key in keys if (entry := self._entries.get(key)) and entry.is_over]
 
-    async def claim(self, worker: str, most: int, served: Mapping[str, int] = NEVER_SERVED) -> list[ClaimedJob]:
+    async def waiting(self, most: int) -> list[WaitingJob]:
         lanes = {entry.enqueued.lane for entry in self._entries.values() if entry.worker}
-        heads: list[_JournalEntry] = []
-        for entry in self._entries.values():
+        jobs: list[WaitingJob] = []
+        for key, entry in self._entries.items():
             if not entry.is_over and entry.enqueued.lane not in lanes:
                 lanes.add(entry.enqueued.lane)
-                heads.append(entry)
-        heads.sort(key=lambda entry: served.get(entry.enqueued.lane, 0))
-        return [self._claim(entry, worker) for entry in heads[:most]]
+                organisation = str(json.loads(entry.enqueued.data).get("org_id", ""))
+                jobs.append(WaitingJob(key, entry.enqueued.lane, organisation))
+        return jobs[:most]
+
+    async def claim(self, worker: str, keys: Collection[str]) -> list[ClaimedJob]:
+        free = {waiting.key for waiting in await self.waiting(len(self._entries))}
+        return [self._claim(self._entries[key], worker) for key in keys if key in free]
 
     def _claim(self, entry: _JournalEntry, worker: str) -> ClaimedJob:
         entry.worker, entry.claims = worker, entry.claims + 1
         entry.change(replace(entry.enqueued.job, state="running"))
-        enqueued = entry.enqueued
-        return ClaimedJob(enqueued.job, enqueued.data, enqueued.lane, entry.claims, dict(entry.results))
+        return ClaimedJob(entry.enqueued.job, entry.enqueued.data, entry.claims, dict(entry.results))
 
     async def beat(self, worker: str) -> dict[str, State]:
         return {key: entry.enqueued.job.state for key, entry in self._entries.items() if entry.worker == worker}

@@ -57,7 +57,8 @@ class Work(Protocol):
         that is not registered, TypeError or ValueError for data that is not JSON.
 
         Jobs of one `lane` run one after the other in the order of their enqueueing; lanes run side by side, up to
-        the configured concurrency, and none starves.
+        the configured concurrency, and none starves. `data` names an organisation as `org_id`: each has a fair share
+        of the places (`ports.fair_share`), whatever the jobs of others wait for.
         """
 
     async def wait(self, key: str) -> Job:
@@ -67,8 +68,8 @@ class Work(Protocol):
     async def get(self, key: str) -> Job | None: ...
 
     async def cancel(self, key: str) -> bool:
-        """Ends the job: callers of `wait` return now, and the running step is its last. False when there is nothing
-        to end. The next job of the lane still waits for that step."""
+        """Ends the job: callers of `wait` return now, and the step under way is cancelled, so that its place is free.
+        False when there is nothing to end."""
 
     async def forget(self, before: int) -> int:
         """Deletes jobs that ended before that time and returns how many; their keys may be used again."""
@@ -110,7 +111,13 @@ class EnqueuedJob:
     data: str
 
 
-NEVER_SERVED: Mapping[str, int] = {}
+@dataclass(frozen=True)
+class WaitingJob:
+    """The first job of a lane that nobody works on, and whose work it is: empty for that of the server."""
+
+    key: str
+    lane: str
+    organisation: str
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,6 @@ class ClaimedJob:
 
     job: Job
     data: str
-    lane: str
     claim: int = 1
     results: Mapping[str, StepResult] = field(default_factory=dict)
 
@@ -142,9 +148,11 @@ class Journal(Protocol):
     async def ended(self, keys: Collection[str]) -> list[Job]:
         """Those that have ended, of some jobs."""
 
-    async def claim(self, worker: str, most: int, served: Mapping[str, int] = NEVER_SERVED) -> list[ClaimedJob]:
-        """Takes jobs, the first of each lane that nobody works on: of the lanes that were `served` longest ago, which
-        have the smallest numbers, and of those the oldest."""
+    async def waiting(self, most: int) -> list[WaitingJob]:
+        """Jobs that may be claimed, oldest first: one of each lane."""
+
+    async def claim(self, worker: str, keys: Collection[str]) -> list[ClaimedJob]:
+        """Takes those of some jobs that nobody has taken meanwhile."""
 
     async def beat(self, worker: str) -> dict[str, State]:
         """Renews the leases of a worker; returns the jobs it still has, by key."""
@@ -156,10 +164,10 @@ class Journal(Protocol):
         """Stores how the job ended, deletes the results of its steps, and frees its lane. Raises LeaseLost."""
 
     async def cancel(self, key: str, now: int) -> bool:
-        """Ends a job as cancelled. Its lane is free when the running step is done. False when it has ended."""
+        """Ends a job as cancelled. Its lane is free when its worker has stopped. False when it has ended."""
 
     async def free_lane(self, claimed: ClaimedJob) -> None:
-        """The running step of a cancelled job is done."""
+        """The worker has stopped the running step of a cancelled job."""
 
     async def give_back(self, worker: str) -> None:
         """A worker stops: others may continue its jobs at once."""

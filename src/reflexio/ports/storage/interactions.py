@@ -71,9 +71,9 @@ class Unlearned:
 
 @dataclass(frozen=True)
 class TurnFilter:
-    """Conditions for turns in a search. `ids` restricts it to these turns."""
+    """Conditions for turns in a search. `ids` restricts it to these turns; without a user, it covers all users."""
 
-    user_id: str
+    user_id: str | None
     request_id: str | None = None
     within: TimeRange = ALWAYS
     ids: tuple[int, ...] | None = None
@@ -123,6 +123,9 @@ class Requests(Protocol):
 
     def by_version(self, within: TimeRange) -> list[VersionRequests]:
         """The agent versions that published, the newest first. Requests for evaluation only do not count."""
+
+    def count_by_day(self, start: int) -> dict[int, int]:
+        """How many requests came on each day since `start`; a day is the number of days since 1970."""
 
     def sum_redacted(self, user_id: str) -> int:
         """How many marks replace what was redacted in the user's requests."""
@@ -177,6 +180,9 @@ class Interactions(Protocol):
 
     def count(self, user_id: str | None = None) -> int: ...
 
+    def count_by_day(self, start: int) -> dict[int, int]:
+        """How many turns came on each day since `start`; a day is the number of days since 1970."""
+
     def count_unembedded(self, user_id: str) -> int:
         """The number of turns without a vector."""
 
@@ -198,6 +204,9 @@ class Users(Protocol):
         """Marks a user as having unlearned turns."""
 
     def waiting(self, user_id: str) -> Waiting | None: ...
+
+    def longest_waiting(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        """Users with unlearned turns, longest waiting first, from the one after `after`."""
 
     def all_waiting(self) -> WaitingUsers:
         """All users with unlearned turns, counted; since when the first of them waits, and the newest error."""

@@ -7,7 +7,7 @@ number of the claim.
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import (
@@ -30,15 +30,13 @@ from sqlalchemy import (
 )
 
 from reflexio.errors import LeaseLost
-from reflexio.ports.work import ENDED, LEASE_SECONDS, NEVER_SERVED, ClaimedJob, EnqueuedJob, Job, State, StepResult
-from reflexio.storage.queries import insert_for
+from reflexio.ports.work import ENDED, LEASE_SECONDS, ClaimedJob, EnqueuedJob, Job, State, StepResult, WaitingJob
+from reflexio.storage.queries import insert_for, json_field
 from reflexio.storage.schema import job_answers, jobs, leases
 
 T = TypeVar("T")
 
 LEASE = round(LEASE_SECONDS * 1000)
-HEADS_READ = 500
-"""Lanes among which those are chosen that were served longest ago."""
 SCHEDULES = "schedules"
 UNFINISHED = ("queued", "running")
 _IS_JOB = jobs.c.key == bindparam("which")
@@ -58,12 +56,14 @@ def _is_leased(rows: Any) -> ColumnElement[bool]:
 _others = jobs.alias("others")
 _is_taken = exists().where(_others.c.lane == jobs.c.lane, _is_leased(_others))
 _is_behind = exists().where(_others.c.lane == jobs.c.lane, _others.c.seq < jobs.c.seq, _others.c.state.in_(UNFINISHED))
-_CLAIMABLE = (
-    select(jobs.c.seq, jobs.c.key, jobs.c.name, jobs.c.data, jobs.c.lane, jobs.c.begun)
-    .where(jobs.c.state.in_(UNFINISHED), ~_is_taken, ~_is_behind)
+_IS_FREE = and_(jobs.c.state.in_(UNFINISHED), ~_is_taken, ~_is_behind)
+_WAITING = (
+    select(jobs.c.key, jobs.c.lane, json_field(jobs.c.data, "org_id").label("organisation"))
+    .where(_IS_FREE)
     .order_by(jobs.c.seq)
     .limit(bindparam("most"))
 )
+_CLAIMABLE = select(jobs).where(_IS_FREE, jobs.c.key.in_(bindparam("keys", expanding=True))).order_by(jobs.c.seq)
 _CLAIM = (
     update(jobs)
     .where(jobs.c.seq == bindparam("number"))
@@ -107,25 +107,27 @@ class SqlJournal:
         query = _JOB.where(jobs.c.key.in_(list(keys)), jobs.c.state.in_(ENDED))
         return await self._database.read(lambda connection: [_read_job(row) for row in connection.execute(query)])
 
-    async def claim(self, worker: str, most: int, served: Mapping[str, int] = NEVER_SERVED) -> list[ClaimedJob]:
-        def look(connection: Connection) -> bool:
-            return _claimable(connection, 1) != []
+    async def waiting(self, most: int) -> list[WaitingJob]:
+        def look(connection: Connection) -> list[WaitingJob]:
+            rows = connection.execute(_WAITING, {"now": _now(connection), "most": most})
+            return [WaitingJob(row.key, row.lane, row.organisation or "") for row in rows]
 
+        return await self._database.read(look)
+
+    async def claim(self, worker: str, keys: Collection[str]) -> list[ClaimedJob]:
         def claim(connection: Connection) -> list[ClaimedJob]:
-            heads = _claimable(connection, HEADS_READ)
-            rows = sorted(heads, key=lambda row: (served.get(row.lane, 0), row.seq))[:most]
             # Of two workers that claim the same job at the same time, the database lets one look again.
+            now = _now(connection)
+            rows = connection.execute(_CLAIMABLE, {"now": now, "keys": list(keys)}).all()
             if rows:
-                until = _now(connection) + LEASE
-                connection.execute(_CLAIM, [{"number": row.seq, "by": worker, "until": until} for row in rows])
+                claims = [{"number": row.seq, "by": worker, "until": now + LEASE} for row in rows]
+                connection.execute(_CLAIM, claims)
             results = _results(connection, [row.key for row in rows])
             return [
-                ClaimedJob(Job(row.key, row.name, "running"), row.data, row.lane, row.begun + 1, results[row.key])
-                for row in rows
+                ClaimedJob(Job(row.key, row.name, "running"), row.data, row.begun + 1, results[row.key]) for row in rows
             ]
 
-        # Most looks find nothing: no writer waits for them.
-        return await self._database.write(claim) if await self._database.read(look) else []
+        return await self._database.write(claim)
 
     async def beat(self, worker: str) -> dict[str, State]:
         def beat(connection: Connection) -> dict[str, State]:
@@ -223,10 +225,6 @@ class SqlJournal:
         old = select(jobs.c.seq).where(jobs.c.state.in_(ENDED), jobs.c.ended_at < before).limit(limit)
         removal = delete(jobs).where(jobs.c.seq.in_(old))
         return await self._database.write(lambda connection: connection.execute(removal).rowcount)
-
-
-def _claimable(connection: Connection, most: int) -> list[Any]:
-    return list(connection.execute(_CLAIMABLE, {"now": _now(connection), "most": most}))
 
 
 def _results(connection: Connection, keys: list[str]) -> defaultdict[str, dict[str, StepResult]]:
