@@ -75,6 +75,7 @@ class Settings:
     minimax_api_key: str = field(default="", metadata={"variable": "MINIMAX_API_KEY"}, repr=False)
     xai_api_key: str = field(default="", metadata={"variable": "XAI_API_KEY"}, repr=False)
     zai_api_key: str = field(default="", metadata={"variable": "ZAI_API_KEY"}, repr=False)
+    database: str = field(default="", repr=False)
     scripts: Path | None = None
     max_connections: int = 1000
     require_key: bool = False

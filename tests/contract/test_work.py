@@ -654,7 +654,7 @@ async def test_a_worker_that_slept_cannot_end_the_job_of_another(
     rescuer = await two_processes(recording=second)
     assert await second.next_begun() == "a.two"
     asleep.set()
-    while sleeper._running:
+    while sleeper._running:  # noqa: ASYNC110
         await asyncio.sleep(0)
     job = await rescuer.get("k")
     assert job is not None
@@ -664,7 +664,8 @@ async def test_a_worker_that_slept_cannot_end_the_job_of_another(
 
 
 async def _never(worker: str) -> dict[str, State]:
-    return await asyncio.get_running_loop().create_future()
+    await asyncio.Event().wait()
+    return {}
 
 
 async def test_a_job_is_cancelled_by_another_process_and_its_lane_goes_on_after_the_step(

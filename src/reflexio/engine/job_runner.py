@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from reflexio.engine.lanes import choose_jobs
@@ -39,6 +40,7 @@ MOST_LANES = 10_000
 CLOSED = "The engine is closed; unfinished jobs continue at the next start."
 DIED = "The process died {times} times while this job was running; it does not run again."
 
+R = TypeVar("R")
 IsWorking = Callable[[], Awaitable[bool]]
 
 
@@ -66,9 +68,9 @@ class DurableWork:
     """Implements `Work`, as durably as its journal.
 
     When the process that starts is known to be the only worker (`is_alone`), it goes on at once with what a dead one
-    left; else when the leases have expired. `changes` tells when somebody has written to the journal. `is_working` tells a process that does not work itself
-    whether another one does. `close` waits `grace` seconds for the running steps. A job that was running at so many
-    `crashes` of a process fails instead of running again.
+    left; else when the leases have expired. `changes` tells when somebody has written to the journal. `is_working`
+    tells a process that does not work itself whether another one does. `close` waits `grace` seconds for the running
+    steps. A job that was running at so many `crashes` of a process fails instead of running again.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class DurableWork:
         self._waiters: defaultdict[str, set[asyncio.Future[Job]]] = defaultdict(set)
         self._served: OrderedDict[str, int] = OrderedDict()
         self._turns = count(1)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._loops: list[asyncio.Task[None]] = []
         self._look = asyncio.Event()
         self._starts = False
@@ -129,7 +131,7 @@ class DurableWork:
         enqueued = EnqueuedJob(job, lane, to_json(data))
         await self.ready()
         # Shielded: whether the journal has the job or not must not depend on the patience of a caller.
-        if await asyncio.shield(self._spawn_result(self._journal.add(enqueued, self._clock.now()))):
+        if await asyncio.shield(self._spawn(self._journal.add(enqueued, self._clock.now()))):
             self._look.set()
             return job
         stored = await self._journal.get(key)
@@ -209,17 +211,11 @@ class DurableWork:
 
         self._loops.append(asyncio.create_task(keep_running()))
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+    def _spawn(self, work: Coroutine[None, None, R]) -> "asyncio.Task[R]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    def _spawn_result(self, work: Awaitable[bool]) -> "asyncio.Future[bool]":
-        future = asyncio.ensure_future(work)
-        self._tasks.add(future)  # type: ignore[arg-type]
-        future.add_done_callback(self._tasks.discard)  # type: ignore[arg-type]
-        return future
 
     async def _claim_jobs(self) -> None:
         """Claims jobs whenever there may be some and there is room."""

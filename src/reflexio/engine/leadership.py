@@ -4,10 +4,10 @@ import asyncio
 import logging
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import StorageTaken, StorageUnavailable
+from reflexio.ports.work import LeaderLease
 
 log = logging.getLogger("reflexio")
 
@@ -55,17 +55,6 @@ class FileLeadership:
             self._lock = None
 
 
-class LeaderLease(Protocol):
-    """A lease in the database that one process holds at a time."""
-
-    async def lead(self, holder: str) -> bool:
-        """Takes or renews it; False while another process holds it."""
-
-    async def has_leader(self) -> bool: ...
-
-    async def resign(self, holder: str) -> None: ...
-
-
 class LeaseLeadership:
     """Of the workers on one database. A worker that is silent for some seconds loses it to another one."""
 
@@ -74,11 +63,11 @@ class LeaseLeadership:
         self._holder = holder
 
     async def acquire(self) -> None:
-        while not await self._try():
+        while not await self._try():  # noqa: ASYNC110  the database does not tell when a lease ends
             await asyncio.sleep(LOOK_SECONDS)
 
     async def lost(self) -> None:
-        while await self._try():
+        while await self._try():  # noqa: ASYNC110
             await asyncio.sleep(RENEW_SECONDS)
         log.warning("another worker runs the schedules now")
 

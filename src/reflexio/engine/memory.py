@@ -29,12 +29,17 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._entries: dict[str, _JournalEntry] = {}
+        self._leader = ""
 
     async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
         if enqueued.job.key in self._entries:
             return False
         self._entries[enqueued.job.key] = _JournalEntry(enqueued)
         return True
+
+    def finished_steps(self, key: str) -> list[str]:
+        """The names of the steps whose results are kept."""
+        return list(self._entries[key].results)
 
     async def get(self, key: str) -> Job | None:
         entry = self._entries.get(key)
@@ -102,6 +107,17 @@ class MemoryJournal:
     async def adopt(self) -> None:
         for entry in self._entries.values():
             entry.worker = ""
+
+    async def lead(self, holder: str) -> bool:
+        self._leader = self._leader or holder
+        return self._leader == holder
+
+    async def has_leader(self) -> bool:
+        return bool(self._leader)
+
+    async def resign(self, holder: str) -> None:
+        if self._leader == holder:
+            self._leader = ""
 
     async def forget(self, before: int, limit: int) -> int:
         ended = ((key, entry) for key, entry in self._entries.items() if entry.is_over)

@@ -6,12 +6,13 @@ The database knows who has unlearned turns; users are learned side by side, each
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from reflexio.errors import ReflexioError
+from reflexio.interactions.publish import RESERVED_SECONDS
 from reflexio.jobs.background import BackgroundTasks
 from reflexio.jobs.token_budget import allowed
 from reflexio.learning.failure import fail
@@ -126,7 +127,10 @@ class LearningScheduler:
         store, now = self.database.of(waiting.org_id), self.clock.now()
 
         def plan(tx: Tx) -> PlannedWindow | None:
-            config = stored_config(tx)
+            config, user = stored_config(tx), tx.users.waiting(waiting.user_id)
+            # Far ahead: reserved by a clock that was set back since.
+            if user and 0 < user.reserved_until - now <= RESERVED_SECONDS:
+                return None
             if tx.stalls.get() and not self._may_probe(waiting.org_id, config, now):
                 return None
             if self.stalls.is_paused(waiting.org_id, now) or self._is_full(waiting.org_id, config):
@@ -183,15 +187,6 @@ class LearningScheduler:
         waiting = await store.read(lambda tx: tx.users.waiting(task.user_id))
         if waiting is not None and waiting.attempts == attempts and waiting.unlearned_since:
             await fail(task, store, self.clock, self.stalls, ReflexioError(job.error or job.state))
-
-    @contextmanager
-    def reserve(self, org_id: str, user_id: str) -> Iterator[None]:
-        """Keeps the scheduler from a user while a caller waits for that user's turns to be learned."""
-        self._running[org_id, user_id] += 1
-        try:
-            yield
-        finally:
-            self._release(org_id, user_id)
 
     def _release(self, org_id: str, user_id: str) -> None:
         self._running[org_id, user_id] -= 1

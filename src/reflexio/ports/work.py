@@ -134,7 +134,18 @@ class ClaimedJob:
     results: Mapping[str, StepResult] = field(default_factory=dict)
 
 
-class Journal(Protocol):
+class LeaderLease(Protocol):
+    """A lease in the database that one process holds at a time."""
+
+    async def lead(self, holder: str) -> bool:
+        """Takes or renews it; False while another process holds it."""
+
+    async def has_leader(self) -> bool: ...
+
+    async def resign(self, holder: str) -> None: ...
+
+
+class Journal(LeaderLease, Protocol):
     """What engines share, of one process or many. Every write returns when it is durable.
 
     A claimed job has a lease of `LEASE_SECONDS`. When it expires, another worker may claim the job.

@@ -81,7 +81,7 @@ class PostgresDatabase(SqlDatabase):
         super().__init__("postgresql", max_daily_tokens)  # callers see the label: no address, no password
         self._engine = engine
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="reflexio-postgres")
-        self.changes = PostgresChanges(url)
+        self.changes = self._changes = PostgresChanges(url)
 
     async def read(self, fn: Callable[[Connection], T], *, org_id: str | None = None) -> T:
         return await self._in_thread(fn, org_id, "READ ONLY")
@@ -125,7 +125,7 @@ class PostgresDatabase(SqlDatabase):
         return True
 
     async def close(self) -> None:
-        await asyncio.to_thread(self.changes.close)
+        await asyncio.to_thread(self._changes.close)
         await asyncio.to_thread(self._threads.shutdown)
         self._engine.dispose()
 
@@ -189,9 +189,9 @@ class PostgresChanges:
 
     def _tell(self) -> None:
         self._heard += 1
-        for loop, event in list(self._waiting):
+        for loop, waiter in list(self._waiting):
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(event.set)
+                loop.call_soon_threadsafe(waiter.set)
 
 
 def _create_engine(url: str) -> Engine:

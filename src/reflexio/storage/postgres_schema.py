@@ -14,6 +14,7 @@ from reflexio.storage.schema import FULLTEXT_ENTITIES, metadata
 EVERY_ORGANISATION = "*"
 """The setting of a transaction that may see all rows, as the background's do."""
 PARTIAL = {
+    "users_waiting": "unlearned_since > 0",
     "interactions_unindexed": "NOT is_indexed",
     "interactions_unlearned": "NOT is_learned",
     "interactions_unread": "profiles_unread OR playbooks_unread",

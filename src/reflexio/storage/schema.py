@@ -181,6 +181,7 @@ users = Table(
     small_number("attempts"),
     *numbers("retry_at"),
     *texts("last_error"),
+    *numbers("reserved_until"),
     # By organisation, here and where else something waits: each gets its share, however much others have waiting.
     Index("users_waiting", "org_id", "unlearned_since", "user_id", sqlite_where=sql("unlearned_since > 0")),
 )

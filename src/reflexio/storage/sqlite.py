@@ -97,7 +97,7 @@ class SqliteDatabase(SqlDatabase):
         self._reading = reading
         self._writer = SqliteWriter(writing, self._path)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
-        self.changes = SqliteChanges(self._path)
+        self.changes = self._changes = SqliteChanges(self._path)
 
     async def read(self, fn: Callable[[Connection], T], *, org_id: str | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
@@ -128,7 +128,7 @@ class SqliteDatabase(SqlDatabase):
         return await asyncio.to_thread(truncate)
 
     async def close(self) -> None:
-        self.changes.close()
+        self._changes.close()
         await asyncio.to_thread(self._writer.close)
         await asyncio.to_thread(self._readers.shutdown)
         self._reading.dispose()
@@ -151,7 +151,7 @@ class SqliteChanges:
 
     async def wait(self, seen: int, seconds: float) -> int:
         deadline = time.monotonic() + seconds
-        while (version := self.version) == seen and time.monotonic() < deadline:
+        while (version := self.version) == seen and time.monotonic() < deadline:  # noqa: ASYNC110  SQLite tells nobody
             await asyncio.sleep(CHANGES_SECONDS)
         return version
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     Text,
@@ -45,7 +46,7 @@ _JOB_BY_KEY = _JOB.where(_IS_JOB)
 _DROP_ANSWERS = delete(job_answers).where(job_answers.c.key == bindparam("which"))
 # Nobody needs these again, and they may name a user.
 _BLANK = {"data": "{}", "lane": "", "worker": "", "lease_until": 0}
-_NOW = bindparam("now")
+_NOW: BindParameter[int] = bindparam("now")
 
 
 def _is_leased(rows: Any) -> ColumnElement[bool]:
