@@ -22,7 +22,7 @@ from reflexio.server.process import running_server
 from tests.bench.report import Figure
 
 FOLDER = Path(__file__).parent / "conversations"
-SETS = ("groceries", "concierge")
+SETS = ("groceries", "concierge", "broadband")
 AGENT_VERSION = "assistant-1"
 WANTED = 23
 PATIENCE = 120.0

@@ -90,7 +90,7 @@ class LanguageCues(CueFile):
     @property
     def _matters(self) -> frozenset[str]:
         """What bears on its own subject only."""
-        return frozenset(("preference", "goal", "tool"))
+        return frozenset(("preference", "goal"))
 
     @cached_property
     def topics(self) -> tuple[Topic, ...]:

@@ -4,6 +4,7 @@ What the words leave open is decided by meaning, next to the prototypes: see `re
 the language of the statement, where it is one that is read by rules, and English otherwise.
 """
 
+import re
 from pathlib import Path
 
 from reflexio.language.cues import LANGUAGES, LanguageCues, cues_of, folded
@@ -12,6 +13,8 @@ from reflexio.language.words import CueFile
 
 CUES = CueFile(Path(__file__).with_name("standing.toml"))
 MOST_READ = 1_000  # characters
+_QUOTATION = re.compile(r"[„“«](.{1,800})[”“»]")
+"""What the user says, in the frame of a learning."""
 
 
 def fact_holds_always(text: str) -> bool | None:
@@ -25,9 +28,13 @@ def fact_holds_always(text: str) -> bool | None:
         return _fact_in_language(folded(text), cues_of(language))
     if CUES["how_to_answer"].search(text) or CUES["limits"].search(text):
         return True
-    if CUES["preference"].match(text) or CUES["passing"].search(text) or CUES["about_others"].match(text):
+    if CUES["preference"].match(text) or CUES["about_others"].match(text):
         return False
-    if CUES["who_the_user_is"].search(text):
+    if CUES["circumstances"].search(text):
+        return True
+    if CUES["passing"].search(text):
+        return False
+    if CUES["who_the_user_is"].search(text) or CUES["belongings"].search(text):
         return True
     return False if CUES["one_subject"].search(text) else None
 
@@ -68,6 +75,21 @@ def _instruction_in_language(plain: str, cues: LanguageCues) -> bool | None:
     if cues["one_off"].search(plain):
         return None
     return True if cues["how_to_answer"].search(plain) or cues["abiding"].search(plain) else None
+
+
+def is_vital(text: str) -> bool:
+    """Whether a statement that always holds may not be missed: how to answer, access, health and diet.
+
+    >>> is_vital("The user is allergic to nuts."), is_vital("The user lives in Oslo.")
+    (True, False)
+    """
+    text = _shortened(text)
+    if (language := language_of(text)) in LANGUAGES:
+        plain, cues = folded(text), cues_of(language)
+        said = quotation[1] if (quotation := _QUOTATION.search(plain)) else plain
+        is_limit = any(fact.about in ("health", "diet") and fact.pattern.match(said) for fact in cues.facts)
+        return is_limit or bool(cues["how_to_answer"].search(said))
+    return bool(CUES["how_to_answer"].search(text) or CUES["limits"].search(text))
 
 
 def prototypes() -> tuple[list[str], list[str]]:

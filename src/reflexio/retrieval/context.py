@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from reflexio.language.standing import is_vital
 from reflexio.models.learning import Kind, Learning
 from reflexio.models.wording import without_hidden
 from reflexio.retrieval.calibration import UNCALIBRATED, Calibration
@@ -192,9 +193,17 @@ class LineRoom:
 
 
 def _choose_always(learnings: Sequence[Learning], max_tokens: int, room: LineRoom) -> list[Learning]:
-    """Best supported and newest first, as long as there is room."""
+    """Best supported and newest first, as long as there is room; where there is none for all, instructions and what
+    limits the user before what they are and have."""
+    if room.of(Selection(tuple(learnings))) <= max_tokens:
+        return list(learnings)
+
+    def rank(learning: Learning) -> tuple[bool, int, tuple[int, int]]:
+        is_first = learning.kind is not Kind.PROFILE or is_vital(learning.content)
+        return is_first, support(learning), _age(learning)
+
     chosen: list[Learning] = []
-    for new in sorted(learnings, key=lambda learning: (support(learning), _age(learning)), reverse=True):
+    for new in sorted(learnings, key=rank, reverse=True):
         if room.of(Selection((*chosen, new))) <= max_tokens:
             chosen.append(new)
     return chosen

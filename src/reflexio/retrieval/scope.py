@@ -22,7 +22,7 @@ log = logging.getLogger("reflexio.scope")
 
 NEAREST = 3
 """Prototypes of each scope that are compared: a single one may share a subject by chance."""
-LEAST_LEAD = {Kind.PROFILE: 0.1}
+LEAST_LEAD = {Kind.PROFILE: 0.05}
 """How much nearer to what always holds a learning must be. An instruction without a case of its own needs no lead."""
 OTHER_LEAD = -0.05
 

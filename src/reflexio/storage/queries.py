@@ -5,7 +5,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
-from sqlalchemy import BindParameter, ColumnElement, Connection, Delete, Select, Table, Update, func, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Delete,
+    Integer,
+    Select,
+    Table,
+    Update,
+    func,
+    literal_column,
+    select,
+    tuple_,
+)
 
 from reflexio.models.paging import Listing, Page, Position
 from reflexio.ports.storage import TimeRange
@@ -38,6 +51,12 @@ class OrganisationRows:
 
     def _count(self, table: Table, *where: ColumnElement[bool]) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one())
+
+    def _count_by_day(self, table: Table, *where: ColumnElement[bool]) -> dict[int, int]:
+        """Rows by the day of their `created_at`, in days since 1970. An index on the time answers it alone."""
+        day = (table.c.created_at // literal_column("86400", Integer)).label("day")
+        query = select(day, func.count()).where(table.c.org_id == self._org, *where).group_by(day)
+        return {int(number): count for number, count in self._connection.execute(query)}
 
     def _change(self, statement: Update | Delete) -> int:
         """Runs a statement and returns how many rows it changed."""

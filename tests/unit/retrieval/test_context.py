@@ -213,3 +213,24 @@ def test_a_message_like_the_one_that_taught_a_rule_brings_the_rule() -> None:
     assert compose([far], 1000).learnings == ()
     assert compose([replace(far, case=0.9)], 1000).learnings == (rule,)
     assert compose([replace(far, case=0.2)], 1000).learnings == ()
+
+
+def test_with_many_facts_what_may_not_be_missed_stays_in_the_always_layer() -> None:
+    facts = [
+        replace(learning(number, f"The user's shop number {number} sells books."), details={"support": 3})
+        for number in range(1, 31)
+    ]
+    vital = [
+        learning(31, "The user is allergic to peanuts."),
+        learning(32, "Der Nutzer sagt: „Ich bin blind.“"),
+        learning(33, "Never call before ten.", Kind.USER_PLAYBOOK),
+    ]
+    chosen = compose_for([], 400, query="", always=[*vital, *facts], always_tokens=200)
+    assert {31, 32, 33} <= {kept.id for kept in chosen.always}
+    assert chosen.tokens <= 200
+    assert len(chosen.always) < 33
+
+
+def test_eighteen_facts_have_room_in_a_context_of_the_usual_size() -> None:
+    facts = [learning(number, f"The user lives in town number {number}.") for number in range(1, 19)]
+    assert len(compose_for([], 1000, query="", always=facts, always_tokens=330).always) == 18

@@ -124,6 +124,9 @@ class Requests(Protocol):
     def by_version(self, within: TimeRange) -> list[VersionRequests]:
         """The agent versions that published, the newest first. Requests for evaluation only do not count."""
 
+    def count_by_day(self, start: int) -> dict[int, int]:
+        """How many requests came on each day since `start`; a day is the number of days since 1970."""
+
     def sum_redacted(self, user_id: str) -> int:
         """How many marks replace what was redacted in the user's requests."""
 
@@ -176,6 +179,9 @@ class Interactions(Protocol):
     def remove_all(self, user_id: str | None = None) -> int: ...
 
     def count(self, user_id: str | None = None) -> int: ...
+
+    def count_by_day(self, start: int) -> dict[int, int]:
+        """How many turns came on each day since `start`; a day is the number of days since 1970."""
 
     def count_unembedded(self, user_id: str) -> int:
         """The number of turns without a vector."""

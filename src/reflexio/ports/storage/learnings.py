@@ -136,6 +136,12 @@ class Learnings(Protocol):
 
     def count(self, where: LearningFilter) -> int: ...
 
+    def count_up_to(self, where: LearningFilter, most: int) -> int:
+        """The same, but counting stops at `most`."""
+
+    def count_by_day(self, kind: Kind, start: int) -> dict[int, int]:
+        """How many were learned or added on each day since `start`; a day is the number of days since 1970."""
+
     def count_requests(self, where: LearningFilter) -> int:
         """The number of requests that matching rows were learned from."""
 

@@ -190,6 +190,13 @@ class SqlLearnings(OrganisationRows):
     def count(self, where: LearningFilter) -> int:
         return self._count(learnings, self._where(where))
 
+    def count_up_to(self, where: LearningFilter, most: int) -> int:
+        few = select(learnings.c.id).where(self._where(where)).limit(most).subquery()
+        return int(self._connection.execute(select(func.count()).select_from(few)).scalar_one())
+
+    def count_by_day(self, kind: Kind, start: int) -> dict[int, int]:
+        return self._count_by_day(learnings, learnings.c.kind == kind.value, learnings.c.created_at >= start)
+
     def count_requests(self, where: LearningFilter) -> int:
         sources = self._where(where), learnings.c.request_id != ""
         return int(

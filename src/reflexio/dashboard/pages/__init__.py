@@ -1,0 +1,5 @@
+"""The pages, one module a topic. A page reads through the services of the features and fills a template."""
+
+from reflexio.dashboard.pages import access, overview
+
+PAGES = (access.pages, overview.pages)
