@@ -1,6 +1,6 @@
 """From the fields of a form or an address to the requests of the API, with the same limits and words for mistakes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +11,7 @@ M = TypeVar("M", bound=BaseModel)
 MOST_NAMED = 5
 
 
-def parse(model: type[M], values: dict[str, object]) -> M:
+def parse(model: type[M], values: Mapping[str, object]) -> M:
     """Raises InvalidRequest that names the fields which are not valid."""
     try:
         return model.model_validate(values)

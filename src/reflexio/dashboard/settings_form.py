@@ -6,7 +6,7 @@ The form is made from the models of the configuration, so a new setting appears 
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -61,28 +61,25 @@ def read_form(form: Mapping[str, str], chosen: Mapping[str, list[str]]) -> dict[
 
 
 def _fields(model: type[Setting], document: Mapping[str, Any], path: str) -> tuple[SettingField, ...]:
-    return tuple(
-        _field(model, name, document.get(name), f"{path}.{name}".lstrip(".")) for name in model.model_fields
-    )
+    return tuple(_field(model, name, document.get(name), f"{path}.{name}".lstrip(".")) for name in model.model_fields)
 
 
 def _field(model: type[Setting], name: str, value: Any, path: str) -> SettingField:
     info = model.model_fields[name]
     kind, inner, is_optional = widget_of(name, info.annotation)
     label, meaning = words_of(model.__name__, name)
-    common = {"path": path, "kind": kind, "label": label, "meaning": meaning, "is_optional": is_optional}
+    field = SettingField(path, kind, label, meaning, value, info.is_required(), is_optional)
     match kind:
         case "group":
-            return SettingField(**common, value=value, parts=_fields(inner, value or {}, path))
+            return replace(field, parts=_fields(inner, value or {}, path))
         case "entries":
             entries = [_entry(inner, entry, f"{path}.{place}") for place, entry in enumerate(value or [])]
             new = _entry(inner, _new_entry(inner), f"{path}.{len(entries)}", is_new=True)
-            return SettingField(**common, value=value, entries=(*entries, new))
+            return replace(field, entries=(*entries, new))
         case "choice" | "choices":
-            options = tuple(str(option) for option in inner)
-            return SettingField(**common, value=value, options=options, is_required=info.is_required())
+            return replace(field, options=tuple(str(option) for option in inner))
         case _:
-            return SettingField(**common, value=value, is_required=info.is_required())
+            return field
 
 
 def _entry(model: type[Setting], document: Mapping[str, Any], path: str, *, is_new: bool = False) -> SettingField:
@@ -150,9 +147,7 @@ def _read_group(
     return document if any(value not in (None, [], "") for value in document.values()) else None
 
 
-def _read_field(
-    name: str, annotation: Any, path: str, form: Mapping[str, str], chosen: Mapping[str, list[str]]
-) -> Any:
+def _read_field(name: str, annotation: Any, path: str, form: Mapping[str, str], chosen: Mapping[str, list[str]]) -> Any:
     kind, inner, is_optional = widget_of(name, annotation)
     text = form.get(path, "").replace("\r\n", "\n").strip()
     match kind:

@@ -30,10 +30,14 @@ async def keys_list(visit: Visit) -> Response:
 async def create(visit: Visit) -> Response:
     """Creates a key and shows its token, once. Who makes the first key is signed in with it."""
     form = await visit.form()
-    owner, label = form.get("owner", "").strip(), form.get("label", "").strip()
     try:
         created = await keys.create(
-            visit.parts.database, visit.parts.clock, visit.caller.org_id, _label(label), scopes=_scopes(form), owner=owner
+            visit.parts.database,
+            visit.parts.clock,
+            visit.caller.org_id,
+            _label(form),
+            scopes=_scopes(form),
+            owner=form.get("owner", ""),
         )
     except InvalidRequest as error:
         return await _show(visit, error=str(error), form=form)
@@ -86,7 +90,8 @@ def _scopes(form: Form) -> frozenset[KeyScope]:
     return keys.parse_scopes(",".join(form.getlist("scope")))
 
 
-def _label(text: str) -> str:
-    if len(text) > keys.LONGEST_NAME:
+def _label(form: Form) -> str:
+    label = form.get("label", "").strip()
+    if len(label) > keys.LONGEST_NAME:
         raise InvalidRequest(f"A note has at most {keys.LONGEST_NAME} characters.")
-    return text
+    return label

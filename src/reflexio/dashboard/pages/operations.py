@@ -37,7 +37,7 @@ POLL_SECONDS, QUIET_POLLS = 0.5, 20
 VERSION_DAYS = 90
 NAMES = {
     "playbook_aggregation": "Aggregation",
-    "automatic_playbook_aggregation": "Aggregation, by itself",
+    "automatic_playbook_aggregation": "Automatic aggregation",
     "profile_generation": "Rerun of profiles",
     "playbook_generation": "Rerun of user playbooks",
 }
@@ -57,6 +57,10 @@ class ShownOperation:
     name: str
     info: OperationStatusInfo
     is_cancelling: bool = False
+
+    @property
+    def words(self) -> str:
+        return progress_words(self.info)
 
     @property
     def counts(self) -> list[tuple[str, int]]:
@@ -158,9 +162,7 @@ async def aggregate(visit: Visit) -> Response:
     request = parse(RunPlaybookAggregationRequest, {"agent_version": form.get("version", "")})
     params = request.model_dump(mode="json", exclude_none=True)
     try:
-        run = await visit.parts.aggregation.begin(
-            visit.store, request.agent_version, request.type_among, params
-        )
+        run = await visit.parts.aggregation.begin(visit.store, request.agent_version, request.type_among, params)
     except Conflict as error:
         return visit.go("/operations", str(error))
     return visit.go(f"/operations/{run.operation_id}")

@@ -6,6 +6,7 @@ from itertools import zip_longest
 from statistics import fmean
 
 from markupsafe import Markup
+from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from reflexio.dashboard.forms import parse
@@ -27,7 +28,6 @@ from reflexio.models.optimisation import (
 from reflexio.models.paging import Cursor
 from reflexio.ports.storage import LearningFilter
 from reflexio.retrieval.filters import get_one
-from pydantic import TypeAdapter, ValidationError
 
 pages = Pages()
 
@@ -161,9 +161,7 @@ def join_evaluations(found: GetPlaybookOptimizationResponse) -> list[TriedCandid
     """The candidates in the order in which they came, each with its evaluations, held-out windows first."""
     ordered = sorted(found.evaluations, key=lambda evaluation: (not evaluation.is_validation, evaluation.evaluation_id))
     return [
-        TriedCandidate(
-            candidate, tuple(each for each in ordered if each.candidate_id == candidate.candidate_id)
-        )
+        TriedCandidate(candidate, tuple(each for each in ordered if each.candidate_id == candidate.candidate_id))
         for candidate in sorted(found.candidates, key=lambda candidate: candidate.candidate_index)
     ]
 
@@ -197,9 +195,7 @@ def score_chart(job_id: int, tried: Iterable[TriedCandidate]) -> Markup:
     return scatter_chart("Scores of the candidates", points, x_label="candidate", y_label="score")
 
 
-def pair_rollouts(
-    incumbent: Sequence[RolloutMessage], candidate: Sequence[RolloutMessage]
-) -> list[PairedTurn]:
+def pair_rollouts(incumbent: Sequence[RolloutMessage], candidate: Sequence[RolloutMessage]) -> list[PairedTurn]:
     """Both rollouts, message of the user by message. A rollout that stopped early has no more answers."""
     paired = []
     for one, two in zip_longest(_by_user_message(incumbent), _by_user_message(candidate)):

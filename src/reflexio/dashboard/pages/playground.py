@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from reflexio.dashboard.forms import parse, whole_number
+from reflexio.dashboard.forms import options, parse, whole_number
 from reflexio.dashboard.routing import Pages
 from reflexio.dashboard.visit import Visit
 from reflexio.errors import InvalidRequest
@@ -73,7 +73,7 @@ async def playground(visit: Visit) -> Response:
         },
         error=error,
         played=played,
-        versions=[counted.agent_version for counted in versions],
+        versions=options("Any version", [counted.agent_version for counted in versions], version),
         users=await visit.store.read(_recent_users),
     )
 

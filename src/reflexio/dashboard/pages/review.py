@@ -170,7 +170,7 @@ async def _show(
         done=done,
         refusal=refusal,
         draft=draft or (_draft(opened.playbook) if opened else {}),
-        draft_is_typed=draft is not None,
+        is_editing=draft is not None or visit.asked("edit") == "yes",
         filters=filters,
         types=options("All types", [entry.playbook_name for entry in config.playbook_configs], filters["type"]),
         versions=options("All versions", [version.agent_version for version in versions], filters["version"]),

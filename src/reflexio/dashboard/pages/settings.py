@@ -9,10 +9,11 @@ from typing import Any
 from starlette.responses import Response
 
 from reflexio.dashboard.routing import Pages
-from reflexio.dashboard.settings_form import SettingField, form_of, read_form
+from reflexio.dashboard.settings_form import form_of, read_form
 from reflexio.dashboard.visit import Form, Visit
-from reflexio.doctor import examine_models
+from reflexio.doctor import Finding, examine_models
 from reflexio.errors import InvalidRequest
+from reflexio.model_choice import configured_models
 from reflexio.models.access import KeyScope
 from reflexio.models.config import Config
 from reflexio.organisations import configuration
@@ -23,14 +24,18 @@ from reflexio.ports.storage import Tx
 pages = Pages()
 
 SECTIONS = (
-    ("What is learned", "learned", ("agent_context_prompt", "profile_extractor_configs", "playbook_configs", "tool_can_use")),
+    (
+        "What is learned",
+        "learned",
+        ("agent_context_prompt", "profile_extractor_configs", "playbook_configs", "tool_can_use"),
+    ),
     ("When", "when", ("extraction_preset", "window_size", "stride_size", "extraction_idle_timeout_seconds")),
     ("Model", "model", ("llm_config", "api_key_config")),
     ("Limits and privacy", "limits", ("daily_token_budget", "context_always_share", "redaction")),
     ("Optimiser", "optimiser", ("playbook_optimizer_config",)),
-)  # fmt: skip
+)
 """The sections of the form, with the settings in each. A test keeps them complete."""
-CHANGED = "Somebody else has changed the settings since you opened this page. Nothing was saved; below is what is stored."
+CHANGED = "Somebody else has changed the settings since you opened this page. Below is what is stored now."
 
 
 @dataclass(frozen=True)
@@ -73,14 +78,25 @@ async def change(visit: Visit) -> Response:
 
 @pages.get("/settings/models", KeyScope.READ)
 async def models(visit: Visit) -> Response:
-    """The models in use, and a button that asks each a tiny question."""
-    return visit.page("models.html", problems=await visit.parts.model_problems(visit.caller.org_id), tested=None)
+    """The models in use. None is called."""
+    return await _show_models(visit, None)
 
 
 @pages.post("/settings/models", KeyScope.ADMIN)
 async def test_models(visit: Visit) -> Response:
-    tested = await examine_models(visit.parts, visit.caller.org_id)
-    return visit.page("models.html", problems=[], tested=tested)
+    """Asks each model a tiny question, and shows what it answered."""
+    return await _show_models(visit, await examine_models(visit.parts, visit.caller.org_id))
+
+
+async def _show_models(visit: Visit, tested: list[Finding] | None) -> Response:
+    config, embedder = await visit.store.read(stored_config), visit.parts.embedder
+    return visit.page(
+        "models.html",
+        problems=await visit.parts.model_problems(visit.caller.org_id),
+        models=list(configured_models(visit.parts.settings, config)),
+        embedder=f"{embedder.name}, {embedder.dimensions} dimensions",
+        tested=tested,
+    )
 
 
 async def _save(visit: Visit, document: Mapping[str, Any]) -> str:

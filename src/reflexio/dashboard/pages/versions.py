@@ -1,12 +1,13 @@
 """Two agent versions side by side: what came in, how much users had to teach, and which playbooks each has."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations, takewhile
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from reflexio.dashboard.forms import whole_number
+from reflexio.dashboard.forms import options, whole_number
 from reflexio.dashboard.plots import Interval, forest_plot
 from reflexio.dashboard.routing import Pages
 from reflexio.dashboard.visit import Visit
@@ -20,6 +21,9 @@ from reflexio.ports.storage import VersionRequests
 pages = Pages()
 
 USUAL_DAYS, MOST_DAYS = 28, 366
+PERIODS = (7, 28, 90)
+MOST_PAIRED = 30
+"""Versions among which a pair is chosen."""
 Z = 1.96
 """Standard deviations on each side of a 95 % interval."""
 
@@ -51,8 +55,12 @@ async def versions(visit: Visit) -> Response:
     return visit.page(
         "versions.html",
         known=known,
-        asked={"first": first, "second": second, "days": days, "type": name},
-        types=[entry.playbook_name for entry in config.playbook_configs],
+        asked={"first": first, "second": second, "days": str(days), "type": name},
+        choices=[
+            (each, each) for each in sorted({first, second, *(version.agent_version for version in known)} - {""})
+        ],
+        types=options("All types", [entry.playbook_name for entry in config.playbook_configs], name),
+        periods=periods(days),
         comparison=comparison,
         measures=measures(comparison) if comparison else [],
         verdict=verdict(comparison) if comparison else "",
@@ -60,12 +68,34 @@ async def versions(visit: Visit) -> Response:
     )
 
 
+def choices(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(name, name) for name in sorted({*names} - {""})]
+
+
+def periods(days: int) -> list[tuple[str, str]]:
+    """The periods to choose from, with the one that was asked for."""
+    return [(str(count), f"{count} days") for count in sorted({*PERIODS, days})]
+
+
 def choose(known: Sequence[VersionRequests], first: str, second: str) -> tuple[str, str]:
-    """The versions that were asked for, else the two that published last, the older one first."""
-    others = [version.agent_version for version in known if version.agent_version not in (first, second)]
-    second = second or next(iter(others), "")
-    first = first or next((version for version in others if version != second), "")
-    return first, second
+    """The versions that were asked for, else the two whose names are most alike: `shop-1` is compared with `shop-2`.
+
+    Among pairs that are as much alike, those that published last are chosen, the older one first.
+    """
+    names = [version.agent_version for version in known[:MOST_PAIRED]]
+    if first and second:
+        return first, second
+    if one := first or second:
+        others = (name for name in names if name != one)
+        partner = max(others, key=lambda name: _common_letters(name, one), default="")
+        return (first or partner), (second or partner)
+    newer, older = max(combinations(names, 2), key=lambda pair: _common_letters(*pair), default=("", ""))
+    return older, newer
+
+
+def _common_letters(one: str, other: str) -> int:
+    """How many letters two names begin with in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def measures(comparison: VersionComparison) -> list[Measure]:

@@ -13,8 +13,15 @@ document.addEventListener("keydown", event => {
   if (!pressed) return;
   event.preventDefault();
   pressed.click();
-  const field = document.getElementById(pressed.dataset.focus || "");
-  if (field && pressed.parentElement.open) field.focus();
+});
+
+document.addEventListener("click", event => {
+  const opener = event.target.closest("[data-opens]");
+  if (!opener || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const form = document.getElementById(opener.dataset.opens);
+  form.hidden = !form.hidden;
+  (form.hidden ? opener : form.querySelector("#field-content")).focus();
 });
 
 // What cannot be stored comes back as a page with the reason: it is shown, not dropped.
@@ -25,4 +32,6 @@ document.addEventListener("htmx:beforeSwap", event => {
 });
 
 // The next proposal is read out, and keys go on from there.
-document.addEventListener("htmx:afterSettle", () => document.querySelector("#proposal")?.focus({ preventScroll: true }));
+const focusProposal = () => document.querySelector("#proposal")?.focus({ preventScroll: true });
+document.addEventListener("htmx:afterSettle", focusProposal);
+if (new URLSearchParams(location.search).has("done")) focusProposal();
