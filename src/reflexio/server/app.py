@@ -28,6 +28,7 @@ from reflexio.server.routes import (
     health,
     interactions,
     learnings,
+    mcp,
     operations,
     optimisation,
     organisation,
@@ -53,6 +54,7 @@ ROUTERS = (
     search.router,
     organisation.router,
     evaluation.router,
+    mcp.router,
 )
 
 

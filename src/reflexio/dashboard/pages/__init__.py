@@ -2,6 +2,7 @@
 
 from reflexio.dashboard.pages import (
     access,
+    conversations,
     keys,
     operations,
     optimisations,
@@ -16,6 +17,7 @@ from reflexio.dashboard.pages import (
 PAGES = (
     access.pages,
     overview.pages,
+    conversations.pages,
     review.pages,
     playground.pages,
     optimisations.pages,
