@@ -40,7 +40,7 @@ def demo() -> None:
         _show_loop(client, console)
     console.print("\nThe demo is over: its server is stopped and its folder is deleted.")
     console.print("[bold]make serve[/bold] starts a server that keeps running: see docs/quickstart.md.")
-    console.print("Review in the browser at [bold]/review[/bold] of a server, or in the terminal: [bold]reflexio review[/bold].")
+    console.print("Review there at [bold]/review[/bold], or in the terminal: [bold]reflexio review[/bold].")
 
 
 def _show_loop(client: ReflexioClient, console: Terminal) -> None:
