@@ -43,7 +43,7 @@ Draft = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class OpenItem:
+class OpenProposal:
     """The proposal that is open. `previous` and `following` are the ids beside it in the list, 0 at the ends."""
 
     item: ReviewItem
@@ -54,7 +54,7 @@ class OpenItem:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class ListedProposal:
     """A proposal in the list."""
 
     playbook: Learning
@@ -163,7 +163,7 @@ async def _show(
     return visit.page(
         "review.html",
         status=status,
-        listing=[_waiting(playbook) for playbook in listing.playbooks],
+        listing=[_listed(playbook) for playbook in listing.playbooks],
         waiting_count=listing.waiting_count,
         next_cursor=listing.next_cursor,
         opened=opened,
@@ -177,11 +177,11 @@ async def _show(
     )
 
 
-def _waiting(playbook: Learning) -> Waiting:
-    return Waiting(playbook, state_of(playbook), taught_by(playbook.details.get("support")))
+def _listed(playbook: Learning) -> ListedProposal:
+    return ListedProposal(playbook, state_of(playbook), taught_by(playbook.details.get("support")))
 
 
-async def _open(visit: Visit, listing: ReviewList, number: int) -> OpenItem | None:
+async def _open(visit: Visit, listing: ReviewList, number: int) -> OpenProposal | None:
     ids = [playbook.id for playbook in listing.playbooks]
     number = number or next(iter(ids), 0)
     if not number:
@@ -194,7 +194,7 @@ async def _open(visit: Visit, listing: ReviewList, number: int) -> OpenItem | No
     place = ids.index(number) if number in ids else -1
     previous = ids[place - 1] if place > 0 else 0
     following = ids[place + 1] if place + 1 < len(ids) else 0
-    return OpenItem(queue.items[0], playbook, state_of(playbook), previous, following)
+    return OpenProposal(queue.items[0], playbook, state_of(playbook), previous, following)
 
 
 def _read_done(tx: Tx, asked: str) -> list[Decided]:
