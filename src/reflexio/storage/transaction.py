@@ -12,6 +12,7 @@ from reflexio.storage.tables.learnings import SqlLearnings, SqlWindows
 from reflexio.storage.tables.operations import SqlOperations
 from reflexio.storage.tables.optimisations import SqlOptimisations
 from reflexio.storage.tables.pools import SqlPools
+from reflexio.storage.tables.transfers import SqlTransfers
 from reflexio.storage.vectors.search import VectorSearch
 
 
@@ -44,3 +45,4 @@ class SqlTx:
     erasures = cached_property(lambda tx: SqlErasures(tx._connection, tx._org))
     spending = cached_property(lambda tx: SqlSpending(tx._connection, tx._org, tx._max_daily_tokens))
     optimisations = cached_property(lambda tx: SqlOptimisations(tx._connection, tx._org))
+    transfers = cached_property(lambda tx: SqlTransfers(tx._connection, tx._org))
