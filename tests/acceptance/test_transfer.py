@@ -21,7 +21,7 @@ def fill(client: ReflexioClient) -> None:
     """Conversations, everything that is learned from them, reviews, edits, outcomes, a rerun and settings."""
     client.set_config({"agent_context_prompt": "A shop", "api_key_config": {"openai": {"api_key": "sk-very-secret"}}})
     for user in ("ann", "bob", "cem"):
-        said = [
+        said: list[dict[str, Any]] = [
             {"role": "User", "content": "I am allergic to nuts."},
             {"role": "Agent", "content": "Noted.", "image_encoding": PIXEL},
             {"role": "User", "content": "Always ask for the order number first.", "tools_used": [{"tool_name": "t"}]},
