@@ -135,6 +135,7 @@ requests = Table(
     Index("requests_by_time", "org_id", "created_at", "id"),
     Index("requests_of_user", "org_id", "user_id", "created_at", "id"),
     Index("requests_of_session", "org_id", "session_id", "created_at", "id"),
+    Index("requests_of_version", "org_id", "agent_version", "created_at", "id"),
 )
 
 interactions = Table(

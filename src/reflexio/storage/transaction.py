@@ -12,6 +12,7 @@ from reflexio.storage.tables.learnings import SqlLearnings, SqlWindows
 from reflexio.storage.tables.operations import SqlOperations
 from reflexio.storage.tables.optimisations import SqlOptimisations
 from reflexio.storage.tables.pools import SqlPools
+from reflexio.storage.tables.sessions import SqlSessions
 from reflexio.storage.vectors.search import VectorSearch
 
 
@@ -33,6 +34,7 @@ class SqlTx:
     # Made when they are first used: most transactions touch two or three of them.
     requests = cached_property(lambda tx: SqlRequests(tx._connection, tx._org))
     interactions = cached_property(lambda tx: SqlInteractions(tx._connection, tx._org, tx._vectors))
+    sessions = cached_property(lambda tx: SqlSessions(tx._connection, tx._org))
     users = cached_property(lambda tx: SqlUsers(tx._connection, tx._org))
     learnings = cached_property(lambda tx: SqlLearnings(tx._connection, tx._org, tx._vectors, tx._terms))
     windows = cached_property(lambda tx: SqlWindows(tx._connection, tx._org))

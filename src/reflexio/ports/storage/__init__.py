@@ -51,3 +51,6 @@ from reflexio.ports.storage.pools import Cluster as Cluster
 from reflexio.ports.storage.pools import Member as Member
 from reflexio.ports.storage.pools import Pool as Pool
 from reflexio.ports.storage.pools import Pools as Pools
+from reflexio.ports.storage.sessions import SessionFilter as SessionFilter
+from reflexio.ports.storage.sessions import Sessions as Sessions
+from reflexio.ports.storage.sessions import SessionSummary as SessionSummary

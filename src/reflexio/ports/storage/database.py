@@ -10,6 +10,7 @@ from reflexio.ports.storage.interactions import Interactions, Requests, Users
 from reflexio.ports.storage.learnings import Learnings, Windows
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
+from reflexio.ports.storage.sessions import Sessions
 from reflexio.ports.work import Journal
 
 T = TypeVar("T")
@@ -22,6 +23,8 @@ class Tx(Protocol):
     def requests(self) -> Requests: ...
     @property
     def interactions(self) -> Interactions: ...
+    @property
+    def sessions(self) -> Sessions: ...
     @property
     def users(self) -> Users: ...
     @property

@@ -158,6 +158,10 @@ class SqlLearnings(OrganisationRows):
         rows = (row for some in values for row in LEARNINGS_BY_ID.rows(self._connection, some))
         return {row[0]: _read_learning(row) for row in rows}
 
+    def of_requests(self, request_ids: Sequence[str], limit: int) -> list[Learning]:
+        own = learnings.c.org_id == self._org, learnings.c.request_id.in_(request_ids), learnings.c.request_id != ""
+        return self._rows(select(*COLUMNS).where(*own).order_by(learnings.c.id).limit(limit), _read_learning)
+
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         return self._page(select(*COLUMNS).where(self._where(where)), learnings, page, _read_learning)
 
