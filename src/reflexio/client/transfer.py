@@ -56,8 +56,8 @@ class Places:
 class ExportFile:
     """Makes the lines of a file from the pages of a server."""
 
-    def __init__(self, reflexio: str, counts: dict[str, int]) -> None:
-        self._header = {"type": "header", "format": FORMAT, "version": VERSION, "reflexio": reflexio, "counts": counts}
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._header = {"type": "header", "format": FORMAT, "version": VERSION, "counts": counts}
         self._learnings, self._turns = Places(), Places()
         self._counts: dict[str, int] = {"learnings": 0, "requests": 0, "turns": 0}
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable
 
-import reflexio
 from reflexio.client import routes
 from reflexio.client.aio.connection import Connection
 from reflexio.client.transfer import ExportFile, ImportFile
@@ -17,7 +16,7 @@ class TransferCalls(Connection):
     async def export_organisation(self) -> AsyncIterator[str]:
         """All that the organisation has stored, without secrets, as lines of JSON to write into one file."""
         summary = await self._send(routes.EXPORT_ROWS, part="summary")
-        file = ExportFile(reflexio.__version__, summary.counts)
+        file = ExportFile(summary.counts)
         yield file.header()
         for part in PARTS:
             after: int | None = 0

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-import reflexio
 from reflexio.client import routes
 from reflexio.client.sync.connection import Connection
 from reflexio.client.transfer import ExportFile, ImportFile
@@ -18,7 +17,7 @@ class TransferCalls(Connection):
     def export_organisation(self) -> Iterator[str]:
         """All that the organisation has stored, without secrets, as lines of JSON to write into one file."""
         summary = self._send(routes.EXPORT_ROWS, part="summary")
-        file = ExportFile(reflexio.__version__, summary.counts)
+        file = ExportFile(summary.counts)
         yield file.header()
         for part in PARTS:
             after: int | None = 0
