@@ -14,6 +14,7 @@ from reflexio.storage.tables.operations import SqlOperations
 from reflexio.storage.tables.optimisations import SqlOptimisations
 from reflexio.storage.tables.pools import SqlPools
 from reflexio.storage.tables.sessions import SqlSessions
+from reflexio.storage.tables.transfers import SqlTransfers
 from reflexio.storage.vectors.search import VectorSearch
 
 
@@ -48,3 +49,4 @@ class SqlTx:
     erasures = cached_property(lambda tx: SqlErasures(tx._connection, tx._org))
     spending = cached_property(lambda tx: SqlSpending(tx._connection, tx._org, tx._max_daily_tokens))
     optimisations = cached_property(lambda tx: SqlOptimisations(tx._connection, tx._org))
+    transfers = cached_property(lambda tx: SqlTransfers(tx._connection, tx._org))

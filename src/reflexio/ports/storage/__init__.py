@@ -55,3 +55,5 @@ from reflexio.ports.storage.pools import Pools as Pools
 from reflexio.ports.storage.sessions import SessionFilter as SessionFilter
 from reflexio.ports.storage.sessions import Sessions as Sessions
 from reflexio.ports.storage.sessions import SessionSummary as SessionSummary
+from reflexio.ports.storage.transfers import StoredRequest as StoredRequest
+from reflexio.ports.storage.transfers import Transfers as Transfers

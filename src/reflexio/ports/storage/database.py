@@ -12,6 +12,7 @@ from reflexio.ports.storage.learnings import Learnings, Windows
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
 from reflexio.ports.storage.sessions import Sessions
+from reflexio.ports.storage.transfers import Transfers
 from reflexio.ports.work import Journal
 
 T = TypeVar("T")
@@ -50,6 +51,8 @@ class Tx(Protocol):
     def optimisations(self) -> Optimisations: ...
     @property
     def erasures(self) -> Erasures: ...
+    @property
+    def transfers(self) -> Transfers: ...
 
 
 class Store(Protocol):

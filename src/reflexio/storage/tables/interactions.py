@@ -96,7 +96,7 @@ def _mark_unlearned(dialect: str) -> Insert:
 MARK_UNLEARNED = CompiledStatement(_mark_unlearned, ["org_id", "user_id", "unlearned_since", "published_at"])
 
 
-def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
+def turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
     return {
         "org_id": org_id,
         "user_id": request.user_id,
@@ -214,7 +214,7 @@ class SqlInteractions(OrganisationRows):
         return [row for some in batches for row in self._connection.execute(some)]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        ADD_TURN.run(self._connection, [_turn_row(self._org, request, turn) for turn in turns])
+        ADD_TURN.run(self._connection, [turn_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         where = *self._of_user(user_id), *in_time_range(interactions.c.created_at, within)
