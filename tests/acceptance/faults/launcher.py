@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 from sqlalchemy import Connection, event
 
 from reflexio.engine.steps import StepRunner
-from reflexio.ports import clock
 from reflexio.ports.work import Json
 from reflexio.server.run import serve
 from reflexio.settings import Settings
@@ -63,15 +63,15 @@ class Boundaries:
 
         sqlite._answer = answer_watched
         sqlite._create_engine = create_watched
-        StepRunner._run = run_watched  # type: ignore[method-assign]
+        StepRunner._run = run_watched  # type: ignore[method-assign,assignment]
 
     def _before_commit(self, _: Connection) -> None:
         self.reach("before a commit")
 
 
 def shift_clock(seconds: float) -> None:
-    now = clock.SystemClock.now
-    clock.SystemClock.now = lambda self: now(self) + round(seconds)  # type: ignore[method-assign]
+    now = time.time
+    time.time = lambda: now() + seconds
 
 
 def limit_files(megabytes: float) -> None:
