@@ -93,6 +93,9 @@ class FaultyServer:
         pid, self._pid = self._pid, 0
         return self._launcher.tell(do="end", pid=pid, signal=int(sign)) if pid else 0
 
+    def switch_read_only(self) -> None:
+        os.kill(self._pid, signal.SIGUSR1)
+
     def persist(self, call: Callable[[], T]) -> T:
         """The answer to a call that is repeated as long as the server dies of it."""
         while True:

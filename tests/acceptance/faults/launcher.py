@@ -7,9 +7,11 @@ product knows nothing of them.
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,12 +83,44 @@ def limit_files(megabytes: float) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (round(megabytes * 1_048_576), resource.RLIM_INFINITY))
 
 
+def watch_connections(act: Callable[[Any], None]) -> None:
+    """Calls `act` with every connection to the database."""
+    create = sqlite._create_engine
+
+    def create_watched(path: Path, begin: str, **options: Any) -> Any:
+        engine = create(path, begin, **options)
+        event.listen(engine, "connect", lambda connection, _: act(connection))
+        return engine
+
+    sqlite._create_engine = create_watched
+
+
+def switch_read_only_on_signal() -> None:
+    """SIGUSR1 makes SQLite refuse to write, as on a read-only file system; once more, and it writes again."""
+    connections, modes, mode = list[Any](), {"ON": "OFF", "OFF": "ON"}, "OFF"
+
+    def switch(*_: Any) -> None:
+        nonlocal mode
+        mode = modes[mode]
+        for connection in connections:
+            with suppress(sqlite3.ProgrammingError):  # it is closed
+                connection.execute(f"PRAGMA query_only={mode}")
+
+    watch_connections(connections.append)
+    signal.signal(signal.SIGUSR1, switch)
+
+
 def run_server(command: dict[str, Any]) -> None:
     os.environ.update(command["environment"])
     if "boundary" in command:
         Boundaries(Path(command["log"]), command["boundary"]).install()
     if "clock" in command:
         shift_clock(command["clock"])
+    if "busy_milliseconds" in command:
+        waiting = f"PRAGMA busy_timeout={command['busy_milliseconds']}"
+        watch_connections(lambda connection: connection.execute(waiting))
+    if command.get("read_only_switch"):
+        switch_read_only_on_signal()
     if "file_megabytes" in command:
         limit_files(command["file_megabytes"])
     serve(Settings.read())

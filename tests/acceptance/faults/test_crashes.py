@@ -18,7 +18,7 @@ import pytest
 
 from reflexio.client.sync import ReflexioClient
 from reflexio.models.playbook import AgentPlaybook
-from tests.acceptance.faults.faulty import FaultyServer, Launcher, broken_findings, launcher
+from tests.acceptance.faults.faulty import FaultyServer, Launcher, broken_findings
 from tests.builders import eventually, every_turn, turns
 from tests.scripted_model import Answer, Asked, ScriptedModel, scripted_model
 
@@ -138,12 +138,6 @@ class Story:
             sum(usage.calls for usage in self.client.get_usage().usage),
             Counter(model.asked),
         )
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Launcher]:
-    with launcher() as process:
-        yield process
 
 
 @pytest.fixture(scope="module")
