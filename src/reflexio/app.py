@@ -120,15 +120,11 @@ class Reflexio:
         await self.database.warm(self.embedder.name)
 
     async def _embed(self) -> None:
-        async def wait_for_quiet() -> bool:
+        def is_quiet() -> bool:
             # Turns are found by their words before they have vectors: embedding yields to learning too.
-            if not await self.traffic.wait_for_quiet():
-                return False
-            if self.learning_scheduler.is_learning:
-                await asyncio.sleep(self.traffic.QUIET)
-            return not self.learning_scheduler.is_learning
+            return self.traffic.is_quiet and not self.learning_scheduler.is_learning
 
-        await keep_embedding(self.database, self.embedder, self.index_status, wait_for_quiet)
+        await keep_embedding(self.database, self.embedder, self.index_status, is_quiet)
 
     async def _index(self) -> None:
         await keep_indexing(self.database, self.index_status, lambda: self.traffic.is_busy)

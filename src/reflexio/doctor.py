@@ -125,8 +125,8 @@ def _configured(settings: Settings, config: Config) -> Iterator[Finding]:
 
 async def _organisations(database: Database) -> list[str]:
     keys = await database.read_keys(lambda rows: rows.list())
-    waiting = await database.backlog(PAGE_SIZE)
-    known = {*await database.configured(), *(key.org_id for key in keys), *(user.org_id for user in waiting)}
+    waiting = await database.waiting_organisations(PAGE_SIZE)
+    known = {*await database.configured(), *(key.org_id for key in keys), *waiting}
     return [DEFAULT_ORG, *sorted(known - {DEFAULT_ORG})]
 
 

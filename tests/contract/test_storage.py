@@ -369,12 +369,16 @@ async def test_the_backlog_is_walked_page_after_page(database: Database) -> None
     places = [(org, user) for org in ("one", "two") for user in ("ann", "bob", "cid")]
     for org, user in places:
         await database.of(org).write(lambda tx, user=user: tx.users.mark_unlearned(user, 100))  # type: ignore[misc]
-    seen, after = [], None
-    while page := await database.backlog(2, after=after):
-        assert len(page) <= 2
-        after = page[-1]
-        seen += [(each.org_id, each.user_id) for each in page]
-    assert seen == places
+    assert await database.waiting_organisations(5) == ["one", "two"]
+    assert await database.waiting_organisations(1) == ["one"]
+    assert await database.waiting_organisations(5, after="one") == ["two", "one"]
+    for org in ("one", "two"):
+        store, seen, after = database.of(org), list[tuple[str, str]](), None
+        while page := await store.read(lambda tx, after=after: tx.users.longest_waiting(2, after=after)):  # type: ignore[misc]
+            assert len(page) <= 2
+            after = page[-1]
+            seen += [(user.org_id, user.user_id) for user in page]
+        assert seen == [place for place in places if place[0] == org]
 
 
 async def test_waking_ends_the_pause_and_keeps_the_number_of_tries(store: Store) -> None:

@@ -124,10 +124,10 @@ class Visit:
             response.delete_cookie(MESSAGE_COOKIE)
         return response
 
-    def go(self, path: str, message: str = "") -> Response:
+    def go(self, path: str, message: str = "", *, anchor: str = "") -> Response:
         """Sends the browser to another page of ours, which shows the message."""
         response: Response
-        target = local_path(path)
+        target = local_path(path) + (f"#{anchor}" if anchor else "")
         if self.is_partial:
             response = Response(status_code=204, headers={"HX-Redirect": target})
         else:

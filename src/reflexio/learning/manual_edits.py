@@ -51,7 +51,7 @@ async def add(
     waiting = sum(learning.text not in vectors.of for learning in new)
     message = f"Added {len(ids)} {LABELS[new[0].kind]}(s)"
     if waiting:
-        message += f"; {waiting} found by their words now, and by meaning once embedded in the background"
+        message += f"; {waiting} found by meaning once embedded in the background"
     return AddResponse(added_count=len(ids), message=message, ids=public, unembedded_count=waiting, redacted=redacted)
 
 

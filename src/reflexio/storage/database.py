@@ -3,18 +3,21 @@
 A subclass says how a function is run in a transaction. Everything here is the same on every database.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, text
 
-from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
+from reflexio.ports.storage import Keys, Pool, Tx, Vectors
+from reflexio.storage.fulltext.prepared import PreparedTerms, TermsMissing, terms_of
 from reflexio.storage.integrity import broken_invariants
 from reflexio.storage.tables import tidying
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
-from reflexio.storage.tables.interactions import waiting_users
+from reflexio.storage.tables.interactions import waiting_organisations
 from reflexio.storage.tables.journal import SqlJournal
 from reflexio.storage.tables.pools import changed_pools
 from reflexio.storage.transaction import SqlTx
@@ -72,8 +75,8 @@ class SqlDatabase(ABC):
     async def write_vectors(self, fn: Callable[[Vectors], T]) -> T:
         return await self.write(lambda connection: fn(SqlVectors(connection)))
 
-    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        return await self.read(lambda connection: waiting_users(connection, limit, after))
+    async def waiting_organisations(self, limit: int, *, after: str = "") -> list[str]:
+        return await self.read(lambda connection: waiting_organisations(connection, limit, after))
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         return await self.read(lambda connection: changed_pools(connection, limit, after))
@@ -133,12 +136,24 @@ class SqlStore:
         return await self._database.read(lambda connection: fn(self._tx(connection)), org_id=self.org_id)
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
+        known: dict[str, str] = {}
         try:
-            return await self._database.write(lambda connection: fn(self._tx(connection)), org_id=self.org_id)
+            while True:
+                try:
+                    return await self._database.write(partial(self._write, fn, known), org_id=self.org_id)
+                except TermsMissing as missing:
+                    known |= await asyncio.to_thread(terms_of, missing.texts)
         finally:
             # Also when the caller gave up: the write may be made nevertheless.
             self._database.store_writes += 1
 
-    def _tx(self, connection: Connection) -> SqlTx:
+    def _write(self, fn: Callable[[Tx], T], known: dict[str, str], connection: Connection) -> T:
+        """Raises TermsMissing, which undoes what was written, when long texts are to be indexed."""
+        terms = PreparedTerms(known)
+        result = fn(self._tx(connection, terms))
+        terms.check()
+        return result
+
+    def _tx(self, connection: Connection, terms: PreparedTerms | None = None) -> SqlTx:
         vectors = self._database.vectors(connection)
-        return SqlTx(connection, self.org_id, vectors, self._database.max_daily_tokens)
+        return SqlTx(connection, self.org_id, vectors, self._database.max_daily_tokens, terms)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import orjson
 from sqlalchemy import (
     BindParameter,
+    Column,
     ColumnElement,
     Connection,
     Delete,
@@ -118,6 +119,27 @@ def owned_by(column: ColumnElement[str], org_id: str | BindParameter[str]) -> Co
     from that index.
     """
     return func.coalesce(column, "") == org_id
+
+
+def organisations_with(
+    connection: Connection, column: Column[str], condition: ColumnElement[bool], limit: int, after: str = ""
+) -> list[str]:
+    """The organisations of rows that meet a condition, by name: those behind `after` first, then the others.
+
+    Asks for one after the other. With an index that begins with what the condition compares and the organisation, this
+    reads one row of each, however many it has.
+    """
+    names: list[str] = []
+    for is_behind in (True, False):
+        last = after if is_behind else ""
+        while len(names) < limit:
+            query = select(func.min(column)).where(condition, column > last)
+            name = connection.execute(query).scalar()
+            if name is None or (not is_behind and name > after):
+                break
+            names.append(name)
+            last = name
+    return names
 
 
 def insert_for(dialect: str) -> "Callable[[Table], Insert]":

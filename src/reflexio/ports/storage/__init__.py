@@ -21,8 +21,8 @@ from reflexio.ports.storage.index import NO_VECTORS as NO_VECTORS
 from reflexio.ports.storage.index import IndexBacklog as IndexBacklog
 from reflexio.ports.storage.index import Matched as Matched
 from reflexio.ports.storage.index import QueryVector as QueryVector
+from reflexio.ports.storage.index import RowTerms as RowTerms
 from reflexio.ports.storage.index import TextVectors as TextVectors
-from reflexio.ports.storage.index import TurnTerms as TurnTerms
 from reflexio.ports.storage.index import Unembedded as Unembedded
 from reflexio.ports.storage.index import Vectors as Vectors
 from reflexio.ports.storage.interactions import Backlog as Backlog
@@ -51,3 +51,8 @@ from reflexio.ports.storage.pools import Cluster as Cluster
 from reflexio.ports.storage.pools import Member as Member
 from reflexio.ports.storage.pools import Pool as Pool
 from reflexio.ports.storage.pools import Pools as Pools
+from reflexio.ports.storage.sessions import SessionFilter as SessionFilter
+from reflexio.ports.storage.sessions import Sessions as Sessions
+from reflexio.ports.storage.sessions import SessionSummary as SessionSummary
+from reflexio.ports.storage.transfers import StoredRequest as StoredRequest
+from reflexio.ports.storage.transfers import Transfers as Transfers

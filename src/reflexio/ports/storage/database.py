@@ -6,10 +6,12 @@ from typing import Protocol, TypeVar
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
 from reflexio.ports.storage.index import Vectors
-from reflexio.ports.storage.interactions import Interactions, Requests, Users, Waiting
+from reflexio.ports.storage.interactions import Interactions, Requests, Users
 from reflexio.ports.storage.learnings import Learnings, Windows
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
+from reflexio.ports.storage.sessions import Sessions
+from reflexio.ports.storage.transfers import Transfers
 from reflexio.ports.work import Journal
 
 T = TypeVar("T")
@@ -22,6 +24,8 @@ class Tx(Protocol):
     def requests(self) -> Requests: ...
     @property
     def interactions(self) -> Interactions: ...
+    @property
+    def sessions(self) -> Sessions: ...
     @property
     def users(self) -> Users: ...
     @property
@@ -44,6 +48,8 @@ class Tx(Protocol):
     def optimisations(self) -> Optimisations: ...
     @property
     def erasures(self) -> Erasures: ...
+    @property
+    def transfers(self) -> Transfers: ...
 
 
 class Store(Protocol):
@@ -87,8 +93,8 @@ class Database(Protocol):
     async def warm(self, model: str) -> None:
         """Loads the vectors of this model into memory before the first search."""
 
-    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        """Users of all organisations with unlearned turns, longest waiting first, from the one after `after`."""
+    async def waiting_organisations(self, limit: int, *, after: str = "") -> list[str]:
+        """Organisations with unlearned turns by name, those behind `after` first and then the others."""
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         """Pools of all organisations with new playbooks or a retry, ordered by name."""

@@ -71,9 +71,9 @@ class Unlearned:
 
 @dataclass(frozen=True)
 class TurnFilter:
-    """Conditions for turns in a search. `ids` restricts it to these turns."""
+    """Conditions for turns in a search. `ids` restricts it to these turns; without a user, it covers all users."""
 
-    user_id: str
+    user_id: str | None
     request_id: str | None = None
     within: TimeRange = ALWAYS
     ids: tuple[int, ...] | None = None
@@ -204,6 +204,9 @@ class Users(Protocol):
         """Marks a user as having unlearned turns."""
 
     def waiting(self, user_id: str) -> Waiting | None: ...
+
+    def longest_waiting(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        """Users with unlearned turns, longest waiting first, from the one after `after`."""
 
     def all_waiting(self) -> WaitingUsers:
         """All users with unlearned turns, counted; since when the first of them waits, and the newest error."""

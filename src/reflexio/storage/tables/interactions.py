@@ -50,6 +50,7 @@ from reflexio.storage.queries import (
     in_batches,
     in_time_range,
     insert_for,
+    organisations_with,
     owned_by,
     written_bytes,
 )
@@ -75,6 +76,7 @@ WAITING_COLUMNS = [users.c[name] for name in Waiting.__dataclass_fields__]
 # In the words of the index.
 IS_UNREAD = interactions.c.profiles_unread | interactions.c.playbooks_unread
 UNREAD = {Kind.PROFILE: interactions.c.profiles_unread, Kind.USER_PLAYBOOK: interactions.c.playbooks_unread}
+IS_WAITING = users.c.unlearned_since > literal_column("0")
 SAME_REQUEST = (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
 
 ADD_REQUEST = CompiledStatement(lambda _: insert(requests), ["org_id", *REQUEST_FIELDS])
@@ -93,7 +95,7 @@ def _mark_unlearned(dialect: str) -> Insert:
 MARK_UNLEARNED = CompiledStatement(_mark_unlearned, ["org_id", "user_id", "unlearned_since", "published_at"])
 
 
-def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
+def turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
     return {
         "org_id": org_id,
         "user_id": request.user_id,
@@ -112,7 +114,7 @@ def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str,
     }
 
 
-def _read_turn(row: Any) -> Interaction:
+def read_turn(row: Any) -> Interaction:
     values = dict(zip(TURN_NAMES, row, strict=True))
     for name, model in LISTS.items():
         if (entries := values.pop(name)) is not None:
@@ -210,15 +212,15 @@ class SqlInteractions(OrganisationRows):
         return [row for some in batches for row in self._connection.execute(some)]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        ADD_TURN.run(self._connection, [_turn_row(self._org, request, turn) for turn in turns])
+        ADD_TURN.run(self._connection, [turn_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         where = *self._of_user(user_id), *in_time_range(interactions.c.created_at, within)
-        return self._page(select(*TURN_COLUMNS).where(*where), interactions, page, _read_turn)
+        return self._page(select(*TURN_COLUMNS).where(*where), interactions, page, read_turn)
 
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
         query = select(*TURN_COLUMNS).where(*self._of_user(None), interactions.c.request_id.in_(request_ids))
-        return self._rows(query.order_by(interactions.c.id), _read_turn)
+        return self._rows(query.order_by(interactions.c.id), read_turn)
 
     def of_first_requests(self, request_ids: Sequence[str], most_bytes: int) -> tuple[list[Interaction], int]:
         turns: list[Interaction] = []
@@ -231,7 +233,7 @@ class SqlInteractions(OrganisationRows):
                 room -= sum(map(written_bytes, rows))
                 if taken and room < 0:
                     return turns, taken
-                turns += map(_read_turn, rows)
+                turns += map(read_turn, rows)
                 taken += len(some)
         return turns, taken
 
@@ -248,13 +250,13 @@ class SqlInteractions(OrganisationRows):
         return int(most_letters) * BYTES_OF_LETTER + int(turns) * 4 * BYTES_OF_NAMES <= most_bytes
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
-        return {row.id: _read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
+        return {row.id: read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
 
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
         query = select(*TURN_COLUMNS).where(*self._of_user(user_id), ~interactions.c.is_learned)
         if request_id is not None:
             query = query.where(interactions.c.request_id == request_id)
-        return self._with_requests(self._rows(query.order_by(interactions.c.id).limit(limit), _read_turn))
+        return self._with_requests(self._rows(query.order_by(interactions.c.id).limit(limit), read_turn))
 
     def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
         urgent = func.max(case((requests.c.session_finished | requests.c.force_extraction, 1), else_=0))
@@ -292,14 +294,14 @@ class SqlInteractions(OrganisationRows):
 
     def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
         query = select(*TURN_COLUMNS).where(*self._in_scope(where, user_id)).order_by(interactions.c.id.desc())
-        return self._with_requests(self._rows(query.limit(last), _read_turn)[::-1])
+        return self._with_requests(self._rows(query.limit(last), read_turn)[::-1])
 
     def unlearned_among(self, ids: Sequence[int]) -> set[int]:
         return {row.id for row in self._by_ids([interactions.c.id], ids, ~interactions.c.is_learned)}
 
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
         query = select(*TURN_COLUMNS).where(*self._of_user(user_id), interactions.c.id < turn_id)
-        return self._rows(query.order_by(interactions.c.id.desc()).limit(limit), _read_turn)[::-1]
+        return self._rows(query.order_by(interactions.c.id.desc()).limit(limit), read_turn)[::-1]
 
     def mark_learned(self, ids: Sequence[int]) -> int:
         own = owned_by(interactions.c.org_id, self._org), interactions.c.id.in_(ids) & ~interactions.c.is_learned
@@ -373,13 +375,9 @@ class SqlInteractions(OrganisationRows):
         return dict(zip(matched.ids, matched.scores, strict=True))
 
 
-def waiting_users(connection: Connection, limit: int, after: Waiting | None) -> list[Waiting]:
-    """Users of all organisations with turns to learn from, longest waiting first."""
-    order = users.c.unlearned_since, users.c.org_id, users.c.user_id
-    query = select(*WAITING_COLUMNS).where(users.c.unlearned_since > 0).order_by(*order).limit(limit)
-    if after is not None:
-        query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.org_id, after.user_id))
-    return [Waiting(*row) for row in connection.execute(query)]
+def waiting_organisations(connection: Connection, limit: int, after: str) -> list[str]:
+    """Organisations with turns to learn from."""
+    return organisations_with(connection, users.c.org_id, IS_WAITING, limit, after)
 
 
 class SqlUsers(OrganisationRows):
@@ -390,8 +388,15 @@ class SqlUsers(OrganisationRows):
     def waiting(self, user_id: str) -> Waiting | None:
         return self._one(select(*WAITING_COLUMNS).where(self._is_user(user_id)), lambda row: Waiting(*row))
 
+    def longest_waiting(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        order = users.c.unlearned_since, users.c.user_id
+        query = select(*WAITING_COLUMNS).where(users.c.org_id == self._org, IS_WAITING)
+        if after is not None:
+            query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.user_id))
+        return self._rows(query.order_by(*order).limit(limit), lambda row: Waiting(*row))
+
     def all_waiting(self) -> WaitingUsers:
-        is_waiting = and_(users.c.org_id == self._org, users.c.unlearned_since > 0)
+        is_waiting = and_(users.c.org_id == self._org, IS_WAITING)
         has_failed = and_(is_waiting, users.c.attempts > 0)
         counts = func.count(), func.sum(case((has_failed, 1), else_=0)), func.min(users.c.unlearned_since)
         count, failed, since = self._connection.execute(select(*counts).where(is_waiting)).one()
