@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from reflexio.storage.erasure import SqlErasures
 from reflexio.storage.fulltext.prepared import PreparedTerms
 from reflexio.storage.tables.documents import SqlConfigs, SqlReceipts, SqlSpending, SqlStalls
+from reflexio.storage.tables.exposures import SqlExposures
 from reflexio.storage.tables.interactions import SqlInteractions, SqlRequests, SqlUsers
 from reflexio.storage.tables.learnings import SqlLearnings, SqlWindows
 from reflexio.storage.tables.operations import SqlOperations
@@ -38,6 +39,7 @@ class SqlTx:
     sessions = cached_property(lambda tx: SqlSessions(tx._connection, tx._org))
     users = cached_property(lambda tx: SqlUsers(tx._connection, tx._org))
     learnings = cached_property(lambda tx: SqlLearnings(tx._connection, tx._org, tx._vectors, tx._terms))
+    exposures = cached_property(lambda tx: SqlExposures(tx._connection, tx._org))
     windows = cached_property(lambda tx: SqlWindows(tx._connection, tx._org))
     pools = cached_property(lambda tx: SqlPools(tx._connection, tx._org))
     receipts = cached_property(lambda tx: SqlReceipts(tx._connection, tx._org))

@@ -17,6 +17,7 @@ from reflexio.ports.storage.documents import Receipts as Receipts
 from reflexio.ports.storage.documents import Spending as Spending
 from reflexio.ports.storage.documents import Stalls as Stalls
 from reflexio.ports.storage.documents import StoredApiKey as StoredApiKey
+from reflexio.ports.storage.exposures import Exposures as Exposures
 from reflexio.ports.storage.index import NO_VECTORS as NO_VECTORS
 from reflexio.ports.storage.index import IndexBacklog as IndexBacklog
 from reflexio.ports.storage.index import Matched as Matched

@@ -5,6 +5,7 @@ from typing import Protocol, TypeVar
 
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
+from reflexio.ports.storage.exposures import Exposures
 from reflexio.ports.storage.index import Vectors
 from reflexio.ports.storage.interactions import Interactions, Requests, Users
 from reflexio.ports.storage.learnings import Learnings, Windows
@@ -30,6 +31,8 @@ class Tx(Protocol):
     def users(self) -> Users: ...
     @property
     def learnings(self) -> Learnings: ...
+    @property
+    def exposures(self) -> Exposures: ...
     @property
     def windows(self) -> Windows: ...
     @property
@@ -116,6 +119,9 @@ class Database(Protocol):
 
         Never blocks writers for long.
         """
+
+    async def problems(self) -> list[str]:
+        """What is damaged or contradicts itself, in words. Reads everything; empty in a sound database."""
 
     async def ping(self) -> None: ...
 

@@ -56,6 +56,7 @@ from reflexio.storage.queries import (
 )
 from reflexio.storage.schema import finished_steps, interactions, requests, users
 from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
+from reflexio.storage.tables.exposures import forget_turns
 from reflexio.storage.vectors.search import VectorSearch
 
 REQUESTS_AT_ONCE = 100
@@ -193,6 +194,7 @@ def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
     connection.execute(delete(finished_steps).where(exists().where(*same_user, *which)))
     TURN_INDEX.drop(connection, ids)
     forget_vectors(connection, TURN, ids)
+    forget_turns(connection, ids)
     connection.execute(delete(interactions).where(*which))
     return len(ids)
 

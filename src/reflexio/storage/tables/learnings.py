@@ -35,6 +35,7 @@ from reflexio.storage.tables.embeddings import (
     stored_vectors,
 )
 from reflexio.storage.tables.embeddings import LEARNING_INDEX as FULLTEXT
+from reflexio.storage.tables.exposures import forget_learnings
 from reflexio.storage.tables.filters import allowed_rows_query, count_query, filter_condition, filter_values, ids_query
 from reflexio.storage.tables.optimisations import remove_optimisations
 from reflexio.storage.vectors.search import VectorSearch
@@ -189,7 +190,9 @@ class SqlLearnings(OrganisationRows):
 
     def remove(self, where: LearningFilter) -> int:
         self._forget_filters()
-        ids = self._scalars(select(learnings.c.id).where(self._where(where)))
+        rows = self._connection.execute(select(learnings.c.id, learnings.c.key).where(self._where(where))).all()
+        ids = [row.id for row in rows]
+        forget_learnings(self._connection, self._org, where.kind, [row.key or str(row.id) for row in rows])
         FULLTEXT.drop(self._connection, ids)
         forget_vectors(self._connection, where.kind.value, ids)
         self._change(delete(learnings).where(self._where(where)))
