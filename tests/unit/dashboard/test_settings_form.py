@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reflexio.dashboard.settings_form import CLEARED, SettingField, form_of, read_form, words_of
+from reflexio.dashboard.settings_form import CLEARED, KNOWN, SettingField, form_of, read_form, words_of
 from reflexio.errors import InvalidRequest
 from reflexio.models import config as config_models
 from reflexio.models.config import MASK, Config, Setting
@@ -52,6 +52,7 @@ def _inputs(fields: Sequence[SettingField]) -> Iterator[tuple[str, str]]:
     for field in fields:
         yield from _inputs(field.parts)
         yield from _inputs(field.entries)
+        yield from [(f"{entry.path}.{KNOWN}", "yes") for entry in field.entries if not entry.is_new]
         match field.kind:
             case "flag":
                 yield from [(field.path, "yes")] if field.value else []
@@ -117,6 +118,13 @@ def test_a_new_entry_with_a_text_needs_a_name() -> None:
     with pytest.raises(InvalidRequest) as refused:
         apply_changes(FULL, typed)
     assert refused.value.errors[0]["loc"] == ["playbook_configs", 2, "playbook_name"]
+
+
+def test_an_entry_that_was_emptied_is_a_mistake_and_not_removed() -> None:
+    typed = send(form_of(shown(FULL)), playbook_configs__0__playbook_definition_prompt="")
+    with pytest.raises(InvalidRequest) as refused:
+        apply_changes(FULL, typed)
+    assert refused.value.errors[0]["loc"] == ["playbook_configs", 0, "playbook_definition_prompt"]
 
 
 @pytest.mark.parametrize("text", ["many", "1.5", "-3", "9" * 40])
