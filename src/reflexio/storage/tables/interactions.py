@@ -56,6 +56,7 @@ from reflexio.storage.queries import (
 )
 from reflexio.storage.schema import finished_steps, interactions, requests, users
 from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
+from reflexio.storage.tables.exposures import forget_turns
 from reflexio.storage.vectors.search import VectorSearch
 
 REQUESTS_AT_ONCE = 100
@@ -95,7 +96,7 @@ def _mark_unlearned(dialect: str) -> Insert:
 MARK_UNLEARNED = CompiledStatement(_mark_unlearned, ["org_id", "user_id", "unlearned_since", "published_at"])
 
 
-def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
+def turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
     return {
         "org_id": org_id,
         "user_id": request.user_id,
@@ -193,6 +194,7 @@ def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
     connection.execute(delete(finished_steps).where(exists().where(*same_user, *which)))
     TURN_INDEX.drop(connection, ids)
     forget_vectors(connection, TURN, ids)
+    forget_turns(connection, ids)
     connection.execute(delete(interactions).where(*which))
     return len(ids)
 
@@ -212,7 +214,7 @@ class SqlInteractions(OrganisationRows):
         return [row for some in batches for row in self._connection.execute(some)]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        ADD_TURN.run(self._connection, [_turn_row(self._org, request, turn) for turn in turns])
+        ADD_TURN.run(self._connection, [turn_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         where = *self._of_user(user_id), *in_time_range(interactions.c.created_at, within)
