@@ -128,7 +128,7 @@ class DurableWork:
         if name not in self._workflows:
             raise NotFound(what="workflow", id=name)
         job = Job(key, name, "queued")
-        enqueued = EnqueuedJob(job, lane, to_json(data))
+        enqueued = EnqueuedJob(job, lane, to_json(data), str(data.get("org_id", "")))
         await self.ready()
         # Shielded: whether the journal has the job or not must not depend on the patience of a caller.
         if await asyncio.shield(self._spawn(self._journal.add(enqueued, self._clock.now()))):
@@ -233,7 +233,9 @@ class DurableWork:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _claim_some(self) -> None:
-        waiting = {job.key: job for job in await self._journal.waiting(LANES_READ)}
+        # Not those whose lease has ended while this process slept: it may still be running their steps.
+        free = await self._journal.waiting(LANES_READ)
+        waiting = {job.key: job for job in free if job.key not in self._running}
         held = Counter(running.organisation for running in self._running.values())
         chosen = choose_jobs(waiting.values(), held, self._concurrency, self._served)
         if not chosen:

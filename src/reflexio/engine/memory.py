@@ -1,6 +1,5 @@
 """A journal in memory, for tests. It lives as long as the process."""
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
@@ -54,8 +53,7 @@ class MemoryJournal:
         for key, entry in self._entries.items():
             if not entry.is_over and entry.enqueued.lane not in lanes:
                 lanes.add(entry.enqueued.lane)
-                organisation = str(json.loads(entry.enqueued.data).get("org_id", ""))
-                jobs.append(WaitingJob(key, entry.enqueued.lane, organisation))
+                jobs.append(WaitingJob(key, entry.enqueued.lane, entry.enqueued.organisation))
         return jobs[:most]
 
     async def claim(self, worker: str, keys: Collection[str]) -> list[ClaimedJob]:

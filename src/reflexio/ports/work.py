@@ -104,11 +104,12 @@ class StepResult:
 
 @dataclass(frozen=True)
 class EnqueuedJob:
-    """A job with its lane and input."""
+    """A job with its lane and input, and whose work it is: empty for that of the server."""
 
     job: Job
     lane: str
     data: str
+    organisation: str = ""
 
 
 @dataclass(frozen=True)

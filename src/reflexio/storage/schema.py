@@ -337,7 +337,8 @@ finished_steps = Table(
 stalls = Table("stalls", metadata, *key("org_id"), *texts("reason", "message"), *numbers("since"), *flags("notified"))
 
 # Durable work of all organisations: jobs in the order they were enqueued, and the answers of finished steps. `begun`
-# counts claims; the lease of `worker` ends at `lease_until`, in milliseconds of the database's clock.
+# counts claims; the lease of `worker` ends at `lease_until`, in milliseconds of the database's clock. `organisation` is
+# whose work it is; not `org_id`, which would put these rows behind the row security of callers.
 jobs = Table(
     "jobs",
     metadata,
@@ -349,6 +350,7 @@ jobs = Table(
     *numbers("asked_at", "ended_at"),
     *texts("worker"),
     *numbers("lease_until"),
+    *texts("organisation"),
     UniqueConstraint("key", name="jobs_once"),
     Index("jobs_by_end", "state", "ended_at"),
     Index("jobs_of_lane", "lane", "seq"),

@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from reflexio.errors import LeaseLost
 from reflexio.ports.work import ENDED, LEASE_SECONDS, ClaimedJob, EnqueuedJob, Job, State, StepResult, WaitingJob
-from reflexio.storage.queries import insert_for, json_field
+from reflexio.storage.queries import insert_for
 from reflexio.storage.schema import job_answers, jobs, leases
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ _JOB = select(jobs.c.key, jobs.c.name, jobs.c.state, jobs.c.result, jobs.c.error
 _JOB_BY_KEY = _JOB.where(_IS_JOB)
 _DROP_ANSWERS = delete(job_answers).where(job_answers.c.key == bindparam("which"))
 # Nobody needs these again, and they may name a user.
-_BLANK = {"data": "{}", "lane": "", "worker": "", "lease_until": 0}
+_BLANK = {"data": "{}", "lane": "", "organisation": "", "worker": "", "lease_until": 0}
 _NOW: BindParameter[int] = bindparam("now")
 
 
@@ -59,7 +59,7 @@ _is_taken = exists().where(_others.c.lane == jobs.c.lane, _is_leased(_others))
 _is_behind = exists().where(_others.c.lane == jobs.c.lane, _others.c.seq < jobs.c.seq, _others.c.state.in_(UNFINISHED))
 _IS_FREE = and_(jobs.c.state.in_(UNFINISHED), ~_is_taken, ~_is_behind)
 _WAITING = (
-    select(jobs.c.key, jobs.c.lane, json_field(jobs.c.data, "org_id").label("organisation"))
+    select(jobs.c.key, jobs.c.lane, jobs.c.organisation)
     .where(_IS_FREE)
     .order_by(jobs.c.seq)
     .limit(bindparam("most"))
@@ -89,11 +89,12 @@ class SqlJournal:
     async def add(self, enqueued: EnqueuedJob, now: int) -> bool:
         job = enqueued.job
         row = {"key": job.key, "name": job.name, "lane": enqueued.lane, "data": enqueued.data, "state": job.state}
+        row["organisation"] = enqueued.organisation
 
         def add(connection: Connection) -> bool:
             _lock_lane(connection, enqueued.lane)
             added = insert_for(connection.dialect.name)(jobs).on_conflict_do_nothing(index_elements=["key"])
-            if not connection.execute(added, {**row, "asked_at": now}).rowcount:
+            if connection.execute(added.returning(jobs.c.seq), {**row, "asked_at": now}).first() is None:
                 return False
             _notify(connection)
             return True
@@ -111,7 +112,7 @@ class SqlJournal:
     async def waiting(self, most: int) -> list[WaitingJob]:
         def look(connection: Connection) -> list[WaitingJob]:
             rows = connection.execute(_WAITING, {"now": _now(connection), "most": most})
-            return [WaitingJob(row.key, row.lane, row.organisation or "") for row in rows]
+            return [WaitingJob(*row) for row in rows]
 
         return await self._database.read(look)
 
