@@ -28,10 +28,12 @@ from reflexio.server.routes import (
     health,
     interactions,
     learnings,
+    mcp,
     operations,
     optimisation,
     organisation,
     search,
+    transfer,
 )
 from reflexio.server.scopes import SCHEME, check_routes
 from reflexio.server.visitors import PageGate
@@ -52,7 +54,9 @@ ROUTERS = (
     optimisation.router,
     search.router,
     organisation.router,
+    transfer.router,
     evaluation.router,
+    mcp.router,
 )
 
 
