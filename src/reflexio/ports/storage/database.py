@@ -123,6 +123,9 @@ class Database(Protocol):
         Never blocks writers for long.
         """
 
+    async def problems(self) -> list[str]:
+        """What is damaged or contradicts itself, in words. Reads everything; empty in a sound database."""
+
     async def ping(self) -> None: ...
 
     async def close(self) -> None: ...
