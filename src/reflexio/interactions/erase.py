@@ -86,8 +86,8 @@ async def delete_user(
     """Deletes all rows of one user, and the user's part in agent playbooks; the response is a receipt of it.
 
     Jobs of `work` that are about the user alone are cancelled first. The rows are deleted a few at a time, so that no
-    other write waits for long. That it has begun is stored first: after a crash `finish_erasures` goes on, or a repeated
-    call does, with a receipt of all that was there.
+    other write waits for long. That it has begun is stored first: after a crash a repeated call goes on, with a receipt
+    of all that was there, or else `finish_erasures`.
     """
     counted = await store.read(lambda tx: _count(tx, user_id))
     new = replace(counted, withdraw_unsupported=withdraw_unsupported, started_at=clock.now())
