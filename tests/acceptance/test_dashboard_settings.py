@@ -192,6 +192,7 @@ def test_who_makes_the_first_key_is_signed_in_with_it(start_server: StartServer)
     with httpx.Client(base_url=server.url, headers=BROWSER) as client:
         browser = PageBrowser(client)
         blank = browser.open("/settings/keys").form("/settings/keys")
+        assert "needs the scope admin" in browser.send(blank, ("scope", "read")).text
         scopes = [("scope", scope.value) for scope in KeyScope]
         page = browser.send(blank, *scopes, owner="eve")
         assert "you are signed in with this one" in page.text
