@@ -22,7 +22,9 @@ WidgetKind = Literal["flag", "number", "text", "long", "choice", "choices", "lin
 LONG = ("prompt", "description")
 """Endings of the names of settings that hold whole paragraphs."""
 CLEARED = "delete"
-"""What a secret's second field says when the stored one is to be removed."""
+"""The field beside a secret or an entry that says: remove what is stored."""
+KNOWN = "known"
+"""The field of an entry that is stored: emptied settings of it are mistakes, and not an entry left blank."""
 
 
 @dataclass(frozen=True)
@@ -174,12 +176,13 @@ def _read_field(name: str, annotation: Any, path: str, form: Mapping[str, str], 
 def _read_entries(
     model: type[Setting], path: str, form: Mapping[str, str], chosen: Mapping[str, list[str]]
 ) -> list[Any]:
-    """The entries that are filled in. One is new as long as its required settings are empty, whatever else it has."""
+    """The entries. One that was not there before counts as soon as one of its required settings is filled in."""
     required = [name for name, info in model.model_fields.items() if info.is_required()]
     entries = []
     place = 0
     while any(name.startswith(f"{path}.{place}.") for name in form):
-        is_filled = any(form.get(f"{path}.{place}.{name}", "").strip() for name in required)
+        is_known = f"{path}.{place}.{KNOWN}" in form
+        is_filled = is_known or any(form.get(f"{path}.{place}.{name}", "").strip() for name in required)
         if is_filled and not form.get(f"{path}.{place}.{CLEARED}"):
             entries.append(_read_group(model, f"{path}.{place}", form, chosen))
         place += 1

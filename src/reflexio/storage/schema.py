@@ -205,6 +205,17 @@ lineage = Table(
     Index("lineage_of_learning", "org_id", "learning_id", "id"),
 )
 
+# Which learnings were in the prompt of a turn, read from the turn when it is indexed.
+exposures = Table(
+    "exposures",
+    metadata,
+    *key("org_id", "kind", "public_id"),
+    Column("interaction_id", BigInteger, primary_key=True),
+    *texts("user_id"),
+    Index("exposures_of_turn", "interaction_id"),
+    Index("exposures_of_user", "org_id", "user_id"),
+)
+
 # One vector for each row, in half precision. A new or changed vector takes a new number, so that a copy reads on from
 # the last number that it has seen; a removed row leaves a number with no vector.
 vectors = Table(

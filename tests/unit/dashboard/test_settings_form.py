@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from reflexio.dashboard.settings_form import CLEARED, SettingField, form_of, read_form, words_of
+from reflexio.dashboard.pages.settings import SECTIONS
+from reflexio.dashboard.settings_form import CLEARED, KNOWN, SettingField, form_of, read_form, words_of
 from reflexio.errors import InvalidRequest
 from reflexio.models import config as config_models
 from reflexio.models.config import MASK, Config, Setting
@@ -52,6 +53,7 @@ def _inputs(fields: Sequence[SettingField]) -> Iterator[tuple[str, str]]:
     for field in fields:
         yield from _inputs(field.parts)
         yield from _inputs(field.entries)
+        yield from [(f"{entry.path}.{KNOWN}", "yes") for entry in field.entries if not entry.is_new]
         match field.kind:
             case "flag":
                 yield from [(field.path, "yes")] if field.value else []
@@ -74,6 +76,11 @@ def shown(config: Config) -> dict[str, Any]:
 def test_every_setting_has_a_label(model: type[Setting]) -> None:
     for name in model.model_fields:
         assert words_of(model.__name__, name)[0], f"{model.__name__}.{name} has no words in settings_form.toml"
+
+
+def test_every_setting_is_in_one_section() -> None:
+    names = [name for _, _, section in SECTIONS for name in section]
+    assert sorted(names) == sorted(Config.model_fields)
 
 
 @pytest.mark.parametrize("config", [Config(), FULL, Config(playbook_configs=[], profile_extractor_configs=[])])
@@ -117,6 +124,13 @@ def test_a_new_entry_with_a_text_needs_a_name() -> None:
     with pytest.raises(InvalidRequest) as refused:
         apply_changes(FULL, typed)
     assert refused.value.errors[0]["loc"] == ["playbook_configs", 2, "playbook_name"]
+
+
+def test_an_entry_that_was_emptied_is_a_mistake_and_not_removed() -> None:
+    typed = send(form_of(shown(FULL)), playbook_configs__0__playbook_definition_prompt="")
+    with pytest.raises(InvalidRequest) as refused:
+        apply_changes(FULL, typed)
+    assert refused.value.errors[0]["loc"] == ["playbook_configs", 0, "playbook_definition_prompt"]
 
 
 @pytest.mark.parametrize("text", ["many", "1.5", "-3", "9" * 40])

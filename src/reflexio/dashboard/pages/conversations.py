@@ -25,7 +25,6 @@ from reflexio.interactions.sessions import (
 from reflexio.models.access import KeyScope
 from reflexio.models.interaction import Interaction, RetrievedLearning
 from reflexio.models.learning import Learning
-from reflexio.models.paging import Position
 from reflexio.ports.storage import SessionFilter, SessionSummary, TimeRange
 from reflexio.retrieval.references import find_references
 
@@ -79,7 +78,7 @@ async def show_conversations(visit: Visit) -> Response:
         found = await search_sessions(visit.store, filters["q"], where, ROWS)
         rows = [_row(one.session, [_excerpt(turn, filters["q"]) for turn in one.turns[:2]]) for one in found]
     else:
-        listing = await list_sessions(visit.store, where, ROWS, _cursor(visit))
+        listing = await list_sessions(visit.store, where, ROWS, visit.cursor)
         rows, following = [_row(session) for session in listing.rows], listing.cursor
     return visit.page(
         "conversations.html",
@@ -95,7 +94,7 @@ async def show_conversations(visit: Visit) -> Response:
 @pages.get("/conversations/session", KeyScope.READ)
 async def show_session(visit: Visit) -> Response:
     user_id, session_id = visit.asked("user"), visit.asked("id")
-    around, after = (_number(visit.asked(name)) for name in ("turn", "after"))
+    around, after = visit.asked_number("turn"), visit.asked_number("after")
     part = await read_session(visit.store, user_id, session_id, after=after, around=around)
     references = [reference for turn in part.turns for reference in turn.retrieved_learnings]
     used = await visit.store.read(lambda tx: find_references(tx, references))
@@ -165,15 +164,6 @@ def _data(data: object) -> str:
     return text if len(text) <= LONGEST_DATA else text[:LONGEST_DATA] + " …"
 
 
-def _cursor(visit: Visit) -> str | None:
-    """The cursor of the address; one that is none of ours begins at the newest row."""
-    cursor = visit.asked("cursor")
-    try:
-        return Position.read(cursor).cursor() if cursor else None
-    except ValueError:
-        return None
-
-
 def _first_second(text: str) -> int | None:
     try:
         return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
@@ -184,7 +174,3 @@ def _first_second(text: str) -> int | None:
 def _last_second(text: str) -> int | None:
     first = _first_second(text)
     return None if first is None else first + int(timedelta(days=1).total_seconds()) - 1
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0

@@ -5,12 +5,14 @@ from typing import Protocol, TypeVar
 
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
+from reflexio.ports.storage.exposures import Exposures
 from reflexio.ports.storage.index import Vectors
 from reflexio.ports.storage.interactions import Interactions, Requests, Users
 from reflexio.ports.storage.learnings import Learnings, Windows
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
 from reflexio.ports.storage.sessions import Sessions
+from reflexio.ports.storage.transfers import Transfers
 from reflexio.ports.work import Journal
 
 T = TypeVar("T")
@@ -30,6 +32,8 @@ class Tx(Protocol):
     @property
     def learnings(self) -> Learnings: ...
     @property
+    def exposures(self) -> Exposures: ...
+    @property
     def windows(self) -> Windows: ...
     @property
     def pools(self) -> Pools: ...
@@ -47,6 +51,8 @@ class Tx(Protocol):
     def optimisations(self) -> Optimisations: ...
     @property
     def erasures(self) -> Erasures: ...
+    @property
+    def transfers(self) -> Transfers: ...
 
 
 class Store(Protocol):
@@ -108,11 +114,17 @@ class Database(Protocol):
     async def forget_orphans(self, before: int) -> int:
         """Removes the lineage of deleted learnings, and windows from before that time of users without turns."""
 
+    async def erasing_organisations(self, limit: int) -> list[str]:
+        """Organisations with erasures that have begun and not ended."""
+
     async def wipe(self) -> bool:
         """Removes the former content of deleted rows from disk, as far as nobody reads it; False to try again later.
 
         Never blocks writers for long.
         """
+
+    async def problems(self) -> list[str]:
+        """What is damaged or contradicts itself, in words. Reads everything; empty in a sound database."""
 
     async def ping(self) -> None: ...
 
