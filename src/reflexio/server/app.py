@@ -25,6 +25,7 @@ from reflexio.server.request_gate import OPEN_PATHS, RateLimiter, RequestGate, r
 from reflexio.server.routes import (
     aggregation,
     evaluation,
+    gateway,
     health,
     interactions,
     learnings,
@@ -55,6 +56,7 @@ ROUTERS = (
     organisation.router,
     evaluation.router,
     mcp.router,
+    gateway.router,
 )
 
 
@@ -110,6 +112,8 @@ class ServerApp(FastAPI):
                 allow_headers=["*"],
                 expose_headers=EXPOSED_HEADERS,
             )
+        self.state.authenticator = authenticator
+        self.state.gateway = gateway.open_gateway(settings)
         self.entry = PageGate(api, parts, authenticator, limiter)
 
 
@@ -133,6 +137,8 @@ def create_app(settings: Settings) -> FastAPI:
             yield
         finally:
             models.cancel()
+            if app.state.gateway:
+                await app.state.gateway.aclose()
             await parts.close()
 
     _check_route_names(settings.rate_limits)
