@@ -38,6 +38,7 @@ ROOMS = {
     "optimisation": "Optimisation",
     "evaluation": "Evaluation",
     "mcp": "Model Context Protocol",
+    "gateway": "OpenAI-compatible pass-through",
 }
 EXAMPLE = "Example: "
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}

@@ -26,8 +26,17 @@ NAMES = st.sampled_from(
         "index",
         "delta",
         "message",
+        "choices",
+        "output",
+        "input",
+        "messages",
+        "call_id",
+        "response",
+        "item",
+        "user",
+        "metadata",
+        "refusal",
     ]
-    + ["choices", "output", "input", "messages", "call_id", "response", "item", "user", "metadata", "refusal"]
 )
 WORDS = st.sampled_from(["user", "assistant", "tool", "message", "function_call", "input_text", "response.completed"])
 ANYTHING = st.recursive(

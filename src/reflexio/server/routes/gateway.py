@@ -42,6 +42,12 @@ ANY_BODY: dict[str, Any] = {
 }
 
 
+REST_OF_PATH: dict[str, Any] = {
+    "parameters": [{"name": "path", "in": "path", "required": True, "schema": {"type": "string"}}],
+    "responses": ANY_BODY["responses"],
+}
+
+
 def open_gateway(settings: Settings) -> Upstream | None:
     """The model server of the settings; None without one."""
     return Upstream(settings.gateway_url, settings.gateway_timeout) if settings.gateway_url else None
@@ -181,7 +187,7 @@ def _add_routes() -> None:
             "/v1/{path:path}",
             other,
             methods=[method],
-            openapi_extra=scope,
+            openapi_extra={**scope, **REST_OF_PATH},
             operation_id=f"pass_through_{method.lower()}",
             **shared,
         )
