@@ -33,6 +33,7 @@ ROOMS = {
     "learnings": "Learnings",
     "search": "Search and context",
     "configuration": "Configuration and state",
+    "transfer": "Export and import",
     "operations": "Operations",
     "review": "Review",
     "optimisation": "Optimisation",

@@ -59,7 +59,7 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("database", False, str(error), "Do what the message says; nothing was changed.")
         return
     try:
-        yield Finding("database", True, f"{path}, schema {REVISIONS[-1]}")
+        yield await _examine_database(database, f"{path}, schema {REVISIONS[-1]}")
         configs = {org_id: await database.of(org_id).read(stored_config) for org_id in await _organisations(database)}
         async for finding in _examine_models(settings, configs):
             yield finding
@@ -67,6 +67,18 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
             yield finding
     finally:
         await database.close()
+
+
+async def _examine_database(database: Database, words: str) -> Finding:
+    """Reads every page and compares the tables with each other."""
+    try:
+        problems = await database.problems()
+    except ReflexioError as error:
+        problems = [str(error)]
+    if not problems:
+        return Finding("database", True, words)
+    remedy = "Stop the server and restore a backup; if there is none, keep a copy of the file and report this."
+    return Finding("database", False, f"{words}: {'; '.join(problems)}", remedy)
 
 
 async def examine_organisation(parts: Reflexio, org_id: str) -> list[Finding]:

@@ -17,7 +17,9 @@ from reflexio.cli import (
     playbooks,
     profiles,
     review,
+    transfer,
 )
+from reflexio.cli.backup import backup, restore
 from reflexio.cli.doctor import doctor
 from reflexio.cli.local import read_settings
 from reflexio.cli.mcp import mcp
@@ -111,6 +113,10 @@ app.add_typer(learning.downgrade, name="downgrade", rich_help_panel=DECISIONS)
 app.command(rich_help_panel=DECISIONS, epilog="Example: reflexio stall")(learning.stall)
 app.add_typer(config.app, name="config", rich_help_panel=OPERATION)
 app.add_typer(keys.app, name="keys", rich_help_panel=OPERATION)
+app.command(rich_help_panel=OPERATION, epilog="Example: reflexio export acme.jsonl.gz")(transfer.export)
+app.command("import", rich_help_panel=OPERATION, epilog="Example: reflexio import acme.jsonl.gz")(transfer.import_)
+app.command(rich_help_panel=OPERATION, epilog="Example: reflexio backup monday.db")(backup)
+app.command(rich_help_panel=OPERATION, epilog="Example: reflexio restore monday.db --replace")(restore)
 app.add_typer(erasure.app, name="erasure", rich_help_panel=OPERATION)
 
 

@@ -60,7 +60,7 @@ def set_fields(
         _store(client, before, after, as_json=as_json)
 
 
-@app.command(epilog="Example: EDITOR=nano reflexio config edit")
+@app.command(epilog="Example: reflexio config edit")
 def edit(url: Url = "") -> None:
     """Change the settings in your editor ($VISUAL or $EDITOR). What the server refuses can be corrected."""
     from reflexio.errors import InvalidRequest

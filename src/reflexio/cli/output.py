@@ -4,6 +4,7 @@ In a terminal a table fits its width. Into a pipe goes one row a line, its cells
 colours. JSON is ASCII, so that no character of a stored text can steer a terminal and none is lost.
 """
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,6 +43,8 @@ def plain(value: Any) -> Any:
     """A response as JSON shows it, without the fields that are not set."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", exclude_none=True)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value))
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -12,8 +12,10 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from reflexio.dashboard.diff import mark_added, mark_changes, mark_removed
+from reflexio.dashboard.marks import mark_words
 from reflexio.dashboard.scales import exact_number, short_number
 from reflexio.dashboard.static_files import static_path
+from reflexio.retrieval.context import occasion
 
 TEMPLATES = Path(__file__).with_name("templates")
 STEPS = ((60, 1, "second"), (3600, 60, "minute"), (86_400, 3600, "hour"), (30 * 86_400, 86_400, "day"))
@@ -29,11 +31,16 @@ def environment() -> Environment:
         auto_reload=False,
     )  # fmt: skip
     made.globals.update(
-        static=static_path, plural=plural, changes=mark_changes, changes_removed=mark_removed, changes_added=mark_added
+        static=static_path,
+        plural=plural,
+        changes=mark_changes,
+        changes_removed=mark_removed,
+        changes_added=mark_added,
+        mark_words=mark_words,
     )
     made.filters.update(
         ago=ago, number=exact_number, short=short_number, counted=counted, part=path_part, query=query, day=day,
-        plural=plural, minute=minute,
+        plural=plural, minute=minute, occasion=occasion,
     )  # fmt: skip
     return made
 

@@ -1,6 +1,7 @@
 """One request for a page: who looks, what was asked, and the ways to answer."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -17,6 +18,7 @@ from reflexio.dashboard.routing import local_path
 from reflexio.dashboard.sessions import Visitor
 from reflexio.errors import InvalidRequest, NotFound, NotPermitted
 from reflexio.models.access import Caller, KeyScope
+from reflexio.models.paging import Position
 from reflexio.ports.storage import Store
 
 MESSAGE_COOKIE, THEME_COOKIE = "reflexio_message", "reflexio_theme"
@@ -77,6 +79,19 @@ class Visit:
         """A parameter of the address. No database takes NUL characters."""
         return self.request.query_params.get(name, default).replace("\0", "").strip()
 
+    def asked_number(self, name: str) -> int:
+        """A parameter that is a number; 0 when it is none."""
+        text = self.asked(name)
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0
+
+    @property
+    def cursor(self) -> str | None:
+        """The place in a list that the address names; what is no cursor of ours begins at the newest row."""
+        cursor = self.asked("cursor")
+        with suppress(ValueError):
+            return Position.read(cursor).cursor() if cursor else None
+        return None
+
     def part(self, name: str) -> str:
         """A part of the path."""
         return str(self.request.path_params[name]).replace("\0", "")
@@ -96,7 +111,7 @@ class Visit:
                 pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
             except ValueError:
                 raise InvalidRequest("The form cannot be read.") from None
-            self._form = ImmutableMultiDict([(name, value.replace("\0", "")) for name, value in pairs])
+            self._form = ImmutableMultiDict([(name, _plain(value)) for name, value in pairs])
         return self._form
 
     async def check_form(self) -> None:
@@ -124,10 +139,10 @@ class Visit:
             response.delete_cookie(MESSAGE_COOKIE)
         return response
 
-    def go(self, path: str, message: str = "") -> Response:
+    def go(self, path: str, message: str = "", *, anchor: str = "") -> Response:
         """Sends the browser to another page of ours, which shows the message."""
         response: Response
-        target = local_path(path)
+        target = local_path(path) + (f"#{anchor}" if anchor else "")
         if self.is_partial:
             response = Response(status_code=204, headers={"HX-Redirect": target})
         else:
@@ -147,6 +162,11 @@ class Visit:
         """ "light" or "dark", or empty when the system decides."""
         theme = self.request.cookies.get(THEME_COOKIE, "")
         return theme if theme in THEMES else ""
+
+
+def _plain(text: str) -> str:
+    """Browsers send line ends as CR LF; no database takes NUL characters."""
+    return text.replace("\r\n", "\n").replace("\0", "")
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:

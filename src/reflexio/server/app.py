@@ -34,6 +34,7 @@ from reflexio.server.routes import (
     optimisation,
     organisation,
     search,
+    transfer,
 )
 from reflexio.server.scopes import SCHEME, check_routes
 from reflexio.server.visitors import PageGate
@@ -54,6 +55,7 @@ ROUTERS = (
     optimisation.router,
     search.router,
     organisation.router,
+    transfer.router,
     evaluation.router,
     mcp.router,
     gateway.router,

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors
 from reflexio.storage.fulltext.prepared import PreparedTerms, TermsMissing, terms_of
+from reflexio.storage.integrity import broken_invariants
 from reflexio.storage.tables import tidying
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
@@ -116,6 +117,9 @@ class SqlDatabase(ABC):
             if not removed or len(batch) < TIDIED_AT_ONCE:
                 break
         return total
+
+    async def problems(self) -> list[str]:
+        return await self.read(broken_invariants)
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.execute(text("SELECT 1")))

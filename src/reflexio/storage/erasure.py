@@ -246,6 +246,7 @@ RULES = (
         )
         for sizes in SIZES
     ),
+    _rule_by_user(schema.exposures, is_removed_apart=True, effect="deleted with each turn"),
     _rule_by_user(schema.interactions, is_removed_apart=True),
     _rule_by_user(schema.requests, is_removed_apart=True),
     _rule_by_user(

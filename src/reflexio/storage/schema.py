@@ -135,6 +135,7 @@ requests = Table(
     Index("requests_by_time", "org_id", "created_at", "id"),
     Index("requests_of_user", "org_id", "user_id", "created_at", "id"),
     Index("requests_of_session", "org_id", "session_id", "created_at", "id"),
+    Index("requests_of_version", "org_id", "agent_version", "created_at", "id"),
 )
 
 interactions = Table(
@@ -202,6 +203,17 @@ lineage = Table(
     Column("details", Json),
     *numbers("created_at"),
     Index("lineage_of_learning", "org_id", "learning_id", "id"),
+)
+
+# Which learnings were in the prompt of a turn, read from the turn when it is indexed.
+exposures = Table(
+    "exposures",
+    metadata,
+    *key("org_id", "kind", "public_id"),
+    Column("interaction_id", BigInteger, primary_key=True),
+    *texts("user_id"),
+    Index("exposures_of_turn", "interaction_id"),
+    Index("exposures_of_user", "org_id", "user_id"),
 )
 
 # One vector for each row, in half precision. A new or changed vector takes a new number, so that a copy reads on from

@@ -17,6 +17,7 @@ from reflexio.ports.storage.documents import Receipts as Receipts
 from reflexio.ports.storage.documents import Spending as Spending
 from reflexio.ports.storage.documents import Stalls as Stalls
 from reflexio.ports.storage.documents import StoredApiKey as StoredApiKey
+from reflexio.ports.storage.exposures import Exposures as Exposures
 from reflexio.ports.storage.index import NO_VECTORS as NO_VECTORS
 from reflexio.ports.storage.index import IndexBacklog as IndexBacklog
 from reflexio.ports.storage.index import Matched as Matched
@@ -51,3 +52,8 @@ from reflexio.ports.storage.pools import Cluster as Cluster
 from reflexio.ports.storage.pools import Member as Member
 from reflexio.ports.storage.pools import Pool as Pool
 from reflexio.ports.storage.pools import Pools as Pools
+from reflexio.ports.storage.sessions import SessionFilter as SessionFilter
+from reflexio.ports.storage.sessions import Sessions as Sessions
+from reflexio.ports.storage.sessions import SessionSummary as SessionSummary
+from reflexio.ports.storage.transfers import StoredRequest as StoredRequest
+from reflexio.ports.storage.transfers import Transfers as Transfers

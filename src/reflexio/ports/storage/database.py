@@ -5,11 +5,14 @@ from typing import Protocol, TypeVar
 
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
+from reflexio.ports.storage.exposures import Exposures
 from reflexio.ports.storage.index import Vectors
 from reflexio.ports.storage.interactions import Interactions, Requests, Users
 from reflexio.ports.storage.learnings import Learnings, Windows
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
+from reflexio.ports.storage.sessions import Sessions
+from reflexio.ports.storage.transfers import Transfers
 from reflexio.ports.work import Journal
 
 T = TypeVar("T")
@@ -23,9 +26,13 @@ class Tx(Protocol):
     @property
     def interactions(self) -> Interactions: ...
     @property
+    def sessions(self) -> Sessions: ...
+    @property
     def users(self) -> Users: ...
     @property
     def learnings(self) -> Learnings: ...
+    @property
+    def exposures(self) -> Exposures: ...
     @property
     def windows(self) -> Windows: ...
     @property
@@ -44,6 +51,8 @@ class Tx(Protocol):
     def optimisations(self) -> Optimisations: ...
     @property
     def erasures(self) -> Erasures: ...
+    @property
+    def transfers(self) -> Transfers: ...
 
 
 class Store(Protocol):
@@ -110,6 +119,9 @@ class Database(Protocol):
 
         Never blocks writers for long.
         """
+
+    async def problems(self) -> list[str]:
+        """What is damaged or contradicts itself, in words. Reads everything; empty in a sound database."""
 
     async def ping(self) -> None: ...
 

@@ -71,9 +71,9 @@ class Unlearned:
 
 @dataclass(frozen=True)
 class TurnFilter:
-    """Conditions for turns in a search. `ids` restricts it to these turns."""
+    """Conditions for turns in a search. `ids` restricts it to these turns; without a user, it covers all users."""
 
-    user_id: str
+    user_id: str | None
     request_id: str | None = None
     within: TimeRange = ALWAYS
     ids: tuple[int, ...] | None = None

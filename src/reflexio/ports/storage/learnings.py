@@ -117,6 +117,9 @@ class Learnings(Protocol):
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
         """Rows by id; deleted ones are missing."""
 
+    def of_requests(self, request_ids: Sequence[str], limit: int) -> list[Learning]:
+        """Learnings of any kind and status that came with these requests, oldest first."""
+
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         """Newest first."""
 

@@ -22,7 +22,8 @@ from reflexio.ports.chat import A, Messages, Reply, estimate
 from reflexio.providers.chat.adjustment import NO_IMAGES, RequestHabits
 from reflexio.providers.chat.connection import IS_QUESTION, build_model, connect
 from reflexio.providers.chat.failures import FAILURES, failure, is_about_account, is_rejected
-from reflexio.providers.chat.reading import Fields, ReadAnswer, merged, read_answer
+from reflexio.providers.chat.fields import Fields
+from reflexio.providers.chat.reading import ReadAnswer, merged, read_answer
 from reflexio.providers.chat.resolve import ModelAddress, StructuredOutput, reasoning_effort
 from reflexio.providers.chat.structure import answer_parameters, framed
 
@@ -126,8 +127,8 @@ class ChatSession:
 
     async def _request(self, messages: Messages, schema: type[A], way: StructuredOutput) -> ModelResponse:
         timeout = self._address.options.timeout
-        asked = framed(messages, schema, way)
-        request = ModelRequest([UserPromptPart(_content(asked))], instructions=sendable(asked.instructions))
+        asked = self._habits.placed(framed(messages, schema, way))
+        request = ModelRequest([UserPromptPart(_content(asked))], instructions=sendable(asked.instructions) or None)
         token = IS_QUESTION.set(True)
         try:
             # The client's own limit counts each byte anew: a server that sends one a second would keep it for ever.
@@ -159,13 +160,13 @@ def _texts(response: ModelResponse) -> Iterator[list[str]]:
 
 
 def _read(response: ModelResponse, fields: Fields) -> ReadAnswer:
-    is_cut = False
+    has_hit_limit, is_cut = response.finish_reason == "length", False
     for texts in _texts(response):
         read = read_answer(texts, fields)
-        is_cut = is_cut or read.is_cut
+        is_cut = is_cut or read.is_cut or (read.lacks_end and has_hit_limit)
         if not read.is_empty:
-            return read
-    return ReadAnswer(is_cut=is_cut or response.finish_reason == "length")
+            return replace(read, is_cut=is_cut)
+    return ReadAnswer(is_cut=is_cut or has_hit_limit)
 
 
 def _validated(read: ReadAnswer, schema: type[A], fields: Fields, *, is_final: bool) -> tuple[A | None, str]:

@@ -11,6 +11,7 @@ from reflexio.storage.fulltext.index import FulltextIndex, stored_terms
 from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import attributes, in_batches, organisations_with
 from reflexio.storage.schema import interactions, learnings, requests, unembedded, vectors
+from reflexio.storage.tables.exposures import add_exposures
 
 TURN = "interaction"
 TURN_INDEX = FulltextIndex(TURN)
@@ -147,6 +148,7 @@ class SqlVectors:
             queued = [{"org_id": turn.org_id, "kind": TURN, "row_id": turn.id, "lane": TURN_LANE} for turn in new]
             self._connection.execute(insert(unembedded), queued)
         if ids:
+            add_exposures(self._connection, ids)
             self._connection.execute(update(interactions).where(column.id.in_(ids)).values(is_indexed=True))
 
     def _index_learnings(self, rows: Sequence[RowTerms]) -> None:

@@ -56,6 +56,7 @@ from reflexio.storage.queries import (
 )
 from reflexio.storage.schema import finished_steps, interactions, requests, users
 from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
+from reflexio.storage.tables.exposures import forget_turns
 from reflexio.storage.vectors.search import VectorSearch
 
 REQUESTS_AT_ONCE = 100
@@ -95,7 +96,7 @@ def _mark_unlearned(dialect: str) -> Insert:
 MARK_UNLEARNED = CompiledStatement(_mark_unlearned, ["org_id", "user_id", "unlearned_since", "published_at"])
 
 
-def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
+def turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
     return {
         "org_id": org_id,
         "user_id": request.user_id,
@@ -114,7 +115,7 @@ def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str,
     }
 
 
-def _read_turn(row: Any) -> Interaction:
+def read_turn(row: Any) -> Interaction:
     values = dict(zip(TURN_NAMES, row, strict=True))
     for name, model in LISTS.items():
         if (entries := values.pop(name)) is not None:
@@ -193,6 +194,7 @@ def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
     connection.execute(delete(finished_steps).where(exists().where(*same_user, *which)))
     TURN_INDEX.drop(connection, ids)
     forget_vectors(connection, TURN, ids)
+    forget_turns(connection, ids)
     connection.execute(delete(interactions).where(*which))
     return len(ids)
 
@@ -212,15 +214,15 @@ class SqlInteractions(OrganisationRows):
         return [row for some in batches for row in self._connection.execute(some)]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        ADD_TURN.run(self._connection, [_turn_row(self._org, request, turn) for turn in turns])
+        ADD_TURN.run(self._connection, [turn_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         where = *self._of_user(user_id), *in_time_range(interactions.c.created_at, within)
-        return self._page(select(*TURN_COLUMNS).where(*where), interactions, page, _read_turn)
+        return self._page(select(*TURN_COLUMNS).where(*where), interactions, page, read_turn)
 
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
         query = select(*TURN_COLUMNS).where(*self._of_user(None), interactions.c.request_id.in_(request_ids))
-        return self._rows(query.order_by(interactions.c.id), _read_turn)
+        return self._rows(query.order_by(interactions.c.id), read_turn)
 
     def of_first_requests(self, request_ids: Sequence[str], most_bytes: int) -> tuple[list[Interaction], int]:
         turns: list[Interaction] = []
@@ -233,7 +235,7 @@ class SqlInteractions(OrganisationRows):
                 room -= sum(map(written_bytes, rows))
                 if taken and room < 0:
                     return turns, taken
-                turns += map(_read_turn, rows)
+                turns += map(read_turn, rows)
                 taken += len(some)
         return turns, taken
 
@@ -250,13 +252,13 @@ class SqlInteractions(OrganisationRows):
         return int(most_letters) * BYTES_OF_LETTER + int(turns) * 4 * BYTES_OF_NAMES <= most_bytes
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
-        return {row.id: _read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
+        return {row.id: read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
 
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
         query = select(*TURN_COLUMNS).where(*self._of_user(user_id), ~interactions.c.is_learned)
         if request_id is not None:
             query = query.where(interactions.c.request_id == request_id)
-        return self._with_requests(self._rows(query.order_by(interactions.c.id).limit(limit), _read_turn))
+        return self._with_requests(self._rows(query.order_by(interactions.c.id).limit(limit), read_turn))
 
     def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
         urgent = func.max(case((requests.c.session_finished | requests.c.force_extraction, 1), else_=0))
@@ -294,14 +296,14 @@ class SqlInteractions(OrganisationRows):
 
     def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
         query = select(*TURN_COLUMNS).where(*self._in_scope(where, user_id)).order_by(interactions.c.id.desc())
-        return self._with_requests(self._rows(query.limit(last), _read_turn)[::-1])
+        return self._with_requests(self._rows(query.limit(last), read_turn)[::-1])
 
     def unlearned_among(self, ids: Sequence[int]) -> set[int]:
         return {row.id for row in self._by_ids([interactions.c.id], ids, ~interactions.c.is_learned)}
 
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
         query = select(*TURN_COLUMNS).where(*self._of_user(user_id), interactions.c.id < turn_id)
-        return self._rows(query.order_by(interactions.c.id.desc()).limit(limit), _read_turn)[::-1]
+        return self._rows(query.order_by(interactions.c.id.desc()).limit(limit), read_turn)[::-1]
 
     def mark_learned(self, ids: Sequence[int]) -> int:
         own = owned_by(interactions.c.org_id, self._org), interactions.c.id.in_(ids) & ~interactions.c.is_learned

@@ -35,6 +35,7 @@ from reflexio.storage.tables.embeddings import (
     stored_vectors,
 )
 from reflexio.storage.tables.embeddings import LEARNING_INDEX as FULLTEXT
+from reflexio.storage.tables.exposures import forget_learnings
 from reflexio.storage.tables.filters import allowed_rows_query, count_query, filter_condition, filter_values, ids_query
 from reflexio.storage.tables.optimisations import remove_optimisations
 from reflexio.storage.vectors.search import VectorSearch
@@ -75,7 +76,7 @@ def _row(org_id: str, learning: Learning) -> dict[str, Any]:
     }
 
 
-def _read_learning(row: Sequence[Any]) -> Learning:
+def read_learning(row: Sequence[Any]) -> Learning:
     stored = dict(zip(NAMES, row, strict=True))
     tags, review = stored["tags"], stored["review"]
     return Learning(
@@ -151,15 +152,19 @@ class SqlLearnings(OrganisationRows):
             queue_learnings(self._connection, self._org, kind, waiting)
 
     def get(self, where: LearningFilter) -> Learning | None:
-        return self._one(select(*COLUMNS).where(self._where(where)).limit(1), _read_learning)
+        return self._one(select(*COLUMNS).where(self._where(where)).limit(1), read_learning)
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
         values = ({"org": self._org, "ids": list(batch)} for batch in in_batches(ids))
         rows = (row for some in values for row in LEARNINGS_BY_ID.rows(self._connection, some))
-        return {row[0]: _read_learning(row) for row in rows}
+        return {row[0]: read_learning(row) for row in rows}
+
+    def of_requests(self, request_ids: Sequence[str], limit: int) -> list[Learning]:
+        own = learnings.c.org_id == self._org, learnings.c.request_id.in_(request_ids), learnings.c.request_id != ""
+        return self._rows(select(*COLUMNS).where(*own).order_by(learnings.c.id).limit(limit), read_learning)
 
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
-        return self._page(select(*COLUMNS).where(self._where(where)), learnings, page, _read_learning)
+        return self._page(select(*COLUMNS).where(self._where(where)), learnings, page, read_learning)
 
     def replace(self, learning: Learning, vectors: TextVectors = NO_VECTORS) -> None:
         self._forget_filters()
@@ -185,7 +190,9 @@ class SqlLearnings(OrganisationRows):
 
     def remove(self, where: LearningFilter) -> int:
         self._forget_filters()
-        ids = self._scalars(select(learnings.c.id).where(self._where(where)))
+        rows = self._connection.execute(select(learnings.c.id, learnings.c.key).where(self._where(where))).all()
+        ids = [row.id for row in rows]
+        forget_learnings(self._connection, self._org, where.kind, [row.key or str(row.id) for row in rows])
         FULLTEXT.drop(self._connection, ids)
         forget_vectors(self._connection, where.kind.value, ids)
         self._change(delete(learnings).where(self._where(where)))
