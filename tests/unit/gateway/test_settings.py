@@ -11,7 +11,7 @@ from reflexio.settings import Settings
     ["ftp://x/v1", "api.openai.com/v1", "https://u:p@x/v1", "http://x/v1?a=b", "http://x/v1#a", "http://[", "http://"],
 )
 def test_an_unusable_address_names_its_variable(url: str) -> None:
-    with pytest.raises(InvalidRequest, match="^REFLEXIO_GATEWAY_URL: "):
+    with pytest.raises(InvalidRequest, match=r"^REFLEXIO_GATEWAY_URL: "):
         Settings.read({"REFLEXIO_GATEWAY_URL": url})
 
 
