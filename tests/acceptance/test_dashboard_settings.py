@@ -58,6 +58,12 @@ def test_an_untouched_form_would_change_nothing(admin: PageBrowser) -> None:
     assert "Nothing would change" in admin.send(form(admin), act="preview").text
 
 
+def test_enabling_the_optimiser_says_what_it_still_needs(admin: PageBrowser) -> None:
+    page = admin.send(form(admin), **{"playbook_optimizer_config.enabled": "yes", "act": "preview"})
+    assert "at most 20 evaluations each" in page.text
+    assert "the optimiser cannot run yet" in page.text
+
+
 @pytest.mark.parametrize(
     ("field", "text", "words"),
     [
