@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -113,7 +113,16 @@ async def _try(visit: Visit, document: Mapping[str, Any]) -> Tried:
         await visit.parts.optimisation.check_assistant(before, planned.after)
     except InvalidRequest as error:
         return _refused(document, error)
-    return Tried(document, planned)
+    return Tried(document, await _with_obstacle(visit, before, planned))
+
+
+async def _with_obstacle(visit: Visit, before: Config, planned: ConfigurationPreview) -> ConfigurationPreview:
+    """Says too why the optimiser could not run, when the change enables it."""
+    if before.playbook_optimizer_config.enabled or not planned.after.playbook_optimizer_config.enabled:
+        return planned
+    obstacle = await visit.parts.optimisation.backends.obstacle(planned.after)
+    effects = (*planned.effects, f"But the optimiser cannot run yet. {obstacle}") if obstacle else planned.effects
+    return replace(planned, effects=effects)
 
 
 def _refused(document: Mapping[str, Any], error: InvalidRequest) -> Tried:
