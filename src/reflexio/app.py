@@ -15,7 +15,7 @@ from reflexio.aggregation.worker import AggregationWorker
 from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.leadership import FileLeadership, LeaseLeadership
 from reflexio.errors import InvalidRequest, ReflexioError
-from reflexio.interactions.erase import WithdrawUser
+from reflexio.interactions.erase import WithdrawUser, finish_erasures
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
 from reflexio.learning.rerun import RerunWorker
 from reflexio.learning.scheduler import LearningScheduler
@@ -50,6 +50,7 @@ NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or
 HOUR, WIPE_SECONDS, STATUS_SECONDS = 3600.0, 1.0, 1.0
 WORKER_SECONDS, WORKER_LOOKS = 10.0, 50
 """How long callers who wait for learning wait for a worker."""
+ERASURE_LEFT_SECONDS, ORGANISATIONS_AT_ONCE = 60, 100
 
 
 @dataclass
@@ -121,7 +122,8 @@ class Reflexio:
         if not self.is_shared:
             await self.leadership.acquire()
         await self.work.start()
-        schedules = (self._tidy_hourly, self._index, self._embed, self._learn, self._aggregate, self._optimise)
+        upkeep = (self._tidy_hourly, self._finish_erasures, self._index, self._embed)
+        schedules = (*upkeep, self._learn, self._aggregate, self._optimise)
         while True:
             await self.leadership.acquire()
             tasks = BackgroundTasks()
@@ -180,6 +182,18 @@ class Reflexio:
         await self.database.forget_profiles(now - EXPIRED_KEPT)
         await self.database.forget_orphans(now - WINDOWS_KEPT)
         await self.database.wipe()
+
+    async def _finish_erasures(self) -> None:
+        """Goes on with erasures that the end of a process interrupted. A caller who repeats the call comes first, for
+        the receipt."""
+        await self._works.wait()
+        while True:
+            before = self.clock.now() - ERASURE_LEFT_SECONDS
+            for org_id in await self.database.erasing_organisations(ORGANISATIONS_AT_ONCE):
+                store = self.database.of(org_id)
+                if await finish_erasures(store, self.clock, self.withdraw_user, self.work, begun_before=before):
+                    await self.forget_texts()
+            await asyncio.sleep(ERASURE_LEFT_SECONDS)
 
     async def _tidy_hourly(self) -> None:
         while True:

@@ -59,10 +59,7 @@ _is_taken = exists().where(_others.c.lane == jobs.c.lane, _is_leased(_others))
 _is_behind = exists().where(_others.c.lane == jobs.c.lane, _others.c.seq < jobs.c.seq, _others.c.state.in_(UNFINISHED))
 _IS_FREE = and_(jobs.c.state.in_(UNFINISHED), ~_is_taken, ~_is_behind)
 _WAITING = (
-    select(jobs.c.key, jobs.c.lane, jobs.c.organisation)
-    .where(_IS_FREE)
-    .order_by(jobs.c.seq)
-    .limit(bindparam("most"))
+    select(jobs.c.key, jobs.c.lane, jobs.c.organisation).where(_IS_FREE).order_by(jobs.c.seq).limit(bindparam("most"))
 )
 _CLAIMABLE = select(jobs).where(_IS_FREE, jobs.c.key.in_(bindparam("keys", expanding=True))).order_by(jobs.c.seq)
 _CLAIM = (
