@@ -160,10 +160,10 @@ class Reflexio:
             # Turns are found by their words before they have vectors: embedding yields to learning too.
             return self.traffic.is_quiet and not self.learning_scheduler.is_learning
 
-        await keep_embedding(self.database, self.embedder, self.index_status, is_quiet)
+        await keep_embedding(self.database, self.embedder, is_quiet)
 
     async def _index(self) -> None:
-        await keep_indexing(self.database, self.index_status, lambda: self.traffic.is_busy)
+        await keep_indexing(self.database, lambda: self.traffic.is_busy)
 
     async def _learn(self) -> None:
         await self.learning_scheduler.run(lambda: self.traffic.is_busy)
@@ -186,7 +186,6 @@ class Reflexio:
     async def _finish_erasures(self) -> None:
         """Goes on with erasures that the end of a process interrupted. A caller who repeats the call comes first, for
         the receipt."""
-        await self._works.wait()
         while True:
             before = self.clock.now() - ERASURE_LEFT_SECONDS
             for org_id in await self.database.erasing_organisations(ORGANISATIONS_AT_ONCE):

@@ -261,6 +261,7 @@ RULES = (
     ),
     ErasureRule(schema.clusters, "clusters without members are deleted", _nothing, _without_members),
     ErasureRule(schema.pools, "pools without playbooks are deleted", _nothing, POOLS),
+    ErasureRule(schema.index_counts, "kept: counts of all organisations together"),
     ErasureRule(schema.leases, "kept: which worker runs the schedules"),
     ErasureRule(schema.keys, "kept: labels of the operator, and digests of tokens"),
     ErasureRule(schema.configs, "kept: the organisation's settings"),

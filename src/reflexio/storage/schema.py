@@ -310,6 +310,9 @@ unembedded = Table(
     sqlite_autoincrement=True,
 )
 
+# What was indexed and embedded, of all organisations together: servers show what workers count.
+index_counts = Table("index_counts", metadata, *key("name"), *numbers("count"))
+
 # One window that was learned from, or set aside because it never can be. The key makes learning it twice impossible.
 windows = Table(
     "windows",

@@ -119,7 +119,7 @@ def work_beside_callers() -> None:
         start_serving(parts)
         parts._tasks.start(parts.work_until_cancelled())
 
-    Reflexio.start_serving = start_both  # type: ignore[method-assign]
+    Reflexio.start_serving = start_both  # type: ignore[method-assign,assignment]
 
 
 def run_server(command: dict[str, Any]) -> None:

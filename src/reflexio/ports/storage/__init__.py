@@ -22,6 +22,7 @@ from reflexio.ports.storage.erasures import UnfinishedErasure as UnfinishedErasu
 from reflexio.ports.storage.exposures import Exposures as Exposures
 from reflexio.ports.storage.index import NO_VECTORS as NO_VECTORS
 from reflexio.ports.storage.index import IndexBacklog as IndexBacklog
+from reflexio.ports.storage.index import IndexCounts as IndexCounts
 from reflexio.ports.storage.index import Matched as Matched
 from reflexio.ports.storage.index import QueryVector as QueryVector
 from reflexio.ports.storage.index import RowTerms as RowTerms

@@ -25,4 +25,10 @@ def upgrade() -> None:
         sa.Column("lease_until", sa.BigInteger(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("name"),
     )
+    op.create_table(
+        "index_counts",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("count", sa.BigInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
     op.add_column("users", sa.Column("reserved_until", sa.BigInteger(), server_default="0", nullable=False))
