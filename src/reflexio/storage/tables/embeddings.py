@@ -189,7 +189,8 @@ class SqlVectors:
             self._connection.execute(change.values(lane=LEARNING_LANE))
 
     def counts(self) -> IndexCounts:
-        return IndexCounts(**{row.name: row.count for row in self._connection.execute(select(index_counts))})
+        rows = self._connection.execute(select(index_counts.c.name, index_counts.c.count)).tuples()
+        return IndexCounts(**dict(rows.all()))
 
     def count_failure(self) -> None:
         self._count("embedding_failures", 1)
