@@ -17,6 +17,7 @@ from reflexio.engine.leadership import FileLeadership, LeaseLeadership
 from reflexio.errors import InvalidRequest, ReflexioError
 from reflexio.interactions.erase import WithdrawUser, finish_erasures
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
+from reflexio.jobs.work_status import REFRESH_SECONDS, WorkStatus
 from reflexio.learning.rerun import RerunWorker
 from reflexio.learning.scheduler import LearningScheduler
 from reflexio.learning.service import LearningService
@@ -76,6 +77,7 @@ class Reflexio:
     leadership: Leadership
     withdraw_user: WithdrawUser = withdraw_user
     traffic: Traffic = field(default_factory=Traffic)
+    work_status: WorkStatus = field(default_factory=WorkStatus)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
 
     @property
@@ -113,7 +115,12 @@ class Reflexio:
 
     def start_serving(self) -> None:
         """Starts what a server does beside its callers: little, so that it never holds them up."""
-        for work in (self._warm, self._watch_backlog):
+        self._tasks.start(restart_on_error(self._warm))
+        self.watch()
+
+    def watch(self) -> None:
+        """Starts what keeps the numbers for health checks and metrics."""
+        for work in (self._watch_backlog, self._watch_work):
             self._tasks.start(restart_on_error(work))
 
     async def work_until_cancelled(self) -> None:
@@ -129,9 +136,11 @@ class Reflexio:
             tasks = BackgroundTasks()
             for schedule in schedules:
                 tasks.start(restart_on_error(schedule))
+            self.work_status.is_leader = True
             try:
                 await self.leadership.lost()
             finally:
+                self.work_status.is_leader = False
                 await tasks.cancel_all()
 
     @property
@@ -149,6 +158,11 @@ class Reflexio:
                 seen = version
                 await self.index_status.refresh_when_due(self.database)
             await asyncio.sleep(STATUS_SECONDS)
+
+    async def _watch_work(self) -> None:
+        while True:
+            await self.work_status.refresh(self.database, self.leadership)
+            await asyncio.sleep(REFRESH_SECONDS)
 
     async def _load_learner(self) -> None:
         # Loading the learner's modules takes long; on the event loop it would block all jobs.

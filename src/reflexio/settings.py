@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reflexio.providers.chat.resolve import ProviderCredentials
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+LOG_FORMATS = ("text", "json")
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 LAST_PORT = 65_535
 LONGEST_TIMEOUT = 86_400
@@ -54,7 +55,8 @@ class Settings:
     gateway_url: the model server behind `/v1`, such as https://api.openai.com/v1; without it there is no pass-through.
     gateway_key: its key, for callers who have a Reflexio key. gateway_user: the user of calls that name none.
     gateway_timeout: seconds for which that server may be silent. max_daily_tokens: what each organisation may spend on
-    models in a day, whatever its own budget.
+    models in a day, whatever its own budget. log_format: text, or json for one object a line. worker_port: where a
+    worker shows its health and metrics; nowhere when 0. database: a PostgreSQL address, instead of the folder.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -90,6 +92,8 @@ class Settings:
     gateway_key: str = field(default="", repr=False)
     gateway_user: str = ""
     gateway_timeout: int = 600
+    log_format: str = "text"
+    worker_port: int = 0
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -120,7 +124,7 @@ def _parse(name: str, text: str) -> object:
     match name:
         case "data" | "scripts":
             return Path(text).expanduser()
-        case "port":
+        case "port" | "worker_port":
             return _parse_number(name, text, maximum=LAST_PORT)
         case "max_body_bytes" | "concurrency" | "max_connections" | "max_daily_tokens":
             return _parse_number(name, text)
@@ -130,16 +134,20 @@ def _parse(name: str, text: str) -> object:
             return _parse_url(name, text)
         case "require_key" | "private_addresses":
             return _parse_switch(name, text)
-        case "log_level":
-            if text.lower() not in LOG_LEVELS:
-                raise InvalidRequest(f"REFLEXIO_LOG_LEVEL: {text.lower()!r} is none of {', '.join(LOG_LEVELS)}.")
-            return text.lower()
+        case "log_level" | "log_format":
+            return _parse_word(name, text, LOG_LEVELS if name == "log_level" else LOG_FORMATS)
         case "rate_limits":
             return tuple(RateLimit.parse(limit) for limit in text.split(",") if limit.strip())
         case "cors_origins":
             return tuple(origin.strip() for origin in text.split(",") if origin.strip())
         case _:
             return text
+
+
+def _parse_word(name: str, text: str, words: tuple[str, ...]) -> str:
+    if text.lower() not in words:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text.lower()!r} is none of {', '.join(words)}.")
+    return text.lower()
 
 
 def _parse_url(name: str, text: str) -> str:

@@ -13,7 +13,7 @@ from tests.conftest import Running, StartServer
 from tests.endpoint import WIDTH, Endpoint, embeddings_endpoint
 
 KEY = "a-key-of-the-operator"
-SAMPLE = re.compile(r"reflexio_(\w+) (\d+)")
+SAMPLE = re.compile(r"reflexio_(\w+)(\{[^}]*\})? ([\d.]+)")
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def endpoint() -> Iterator[Endpoint]:
         yield endpoint
 
 
-def metrics(url: str) -> dict[str, int]:
+def metrics(url: str) -> dict[str, float]:
     response = httpx.get(f"{url}/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
-    samples: dict[str, int] = {}
+    samples: dict[str, float] = {}
     kinds: dict[str, str] = {}
     for line in response.text.splitlines():
         if line.startswith("# TYPE "):
@@ -33,8 +33,10 @@ def metrics(url: str) -> dict[str, int]:
         elif not line.startswith("# HELP "):
             match = SAMPLE.fullmatch(line)
             assert match, line
-            samples[match[1]] = int(match[2])
-    assert kinds.keys() == samples.keys()
+            samples[match[1]] = float(match[3])
+    histograms = {name for name, kind in kinds.items() if kind == "histogram"}
+    parts = {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}
+    assert (kinds.keys() - histograms) | parts == samples.keys()
     assert all(name.endswith("_total") == (kind == "counter") for name, kind in kinds.items())
     return samples
 

@@ -118,5 +118,14 @@ def test_shell_names_commands_options_targets_and_paths_that_exist(line: str) ->
             assert [url[1] for url in urls if url[1] in known], line
         case ["sqlite3" | "pip" | "cp" | "export" | "python", *_]:
             pass
+        case ["psql" | "pg_dump" | "pg_restore" | "createdb", *_]:
+            pass  # test_two_machines.py runs them
+        case ["docker" | "kubectl", *rest]:
+            paths = [word for word in rest if word.startswith("deploy/")]
+            assert paths
+            assert all((ROOT / path).exists() for path in paths)
+        case ["systemctl", "enable", "--now", *units]:
+            files = {path.stem for path in (ROOT / "deploy" / "systemd").glob("*.service")}
+            assert {re.sub(r"@.*", "@", unit) for unit in units} == files
         case _:
             pytest.fail(f"this test cannot check the command {words[0]!r}: add a case for it")

@@ -21,6 +21,7 @@ from reflexio.models.wire import build as build_model
 from reflexio.server import api_document, problems
 from reflexio.server.authentication import Authenticator
 from reflexio.server.direct import direct_handlers
+from reflexio.server.latency import RequestMeter
 from reflexio.server.request_gate import OPEN_PATHS, RateLimiter, RequestGate, route_name
 from reflexio.server.routes import (
     aggregation,
@@ -116,7 +117,8 @@ class ServerApp(FastAPI):
             )
         self.state.authenticator = authenticator
         self.state.gateway = gateway.open_gateway(settings)
-        self.entry = PageGate(api, parts, authenticator, limiter)
+        self.state.requests = RequestMeter(PageGate(api, parts, authenticator, limiter))
+        self.entry = self.state.requests
 
 
 async def _build_models() -> None:

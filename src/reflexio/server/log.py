@@ -3,12 +3,21 @@
 import logging
 import traceback
 from collections.abc import Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 from reflexio.models.wording import escape_hidden
+from reflexio.settings import Settings
 
 TRACE = "  | "
 """Before each line of a traceback: its message may be a caller's, and would look like a line of the log."""
+
+
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that this code runs for."""
 
 
 class OneLineRecord(logging.LogRecord):
@@ -32,6 +41,27 @@ def _safe(value: Any) -> Any:
     return value if isinstance(value, int | float) or value is None else escape_hidden(str(value))
 
 
-def install() -> None:
-    """Makes all records of this process such records."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, and the id of the request and the traceback if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        entry = {"time": moment, "level": record.levelname.lower(), "logger": record.name}
+        entry["message"] = record.getMessage()
+        if request_id := REQUEST_ID.get():
+            entry["request_id"] = request_id
+        if record.exc_info and record.exc_info[0]:
+            entry["exception"] = "".join(traceback.format_exception(*record.exc_info))
+        return orjson.dumps(entry).decode()
+
+
+def install(settings: Settings) -> None:
+    """Makes all records of this process such records, and writes them in the format of the settings."""
     logging.setLogRecordFactory(OneLineRecord)
+    if settings.log_format == "json":
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonFormatter())
+        logging.root.handlers[:] = [handler]
+        level: int = logging.getLevelNamesMapping()[settings.log_level.upper()]
+        logging.root.setLevel(max(logging.WARNING, level))
+        logging.getLogger("reflexio").setLevel(level)

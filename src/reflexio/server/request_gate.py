@@ -16,6 +16,7 @@ from reflexio.errors import RateLimited, TooLarge
 from reflexio.models.identity import new_id
 from reflexio.server.authentication import Authenticator
 from reflexio.server.direct import Handler
+from reflexio.server.log import REQUEST_ID
 from reflexio.server.problems import error_response
 from reflexio.server.proxies import came_through_proxy
 from reflexio.settings import RateLimit
@@ -87,6 +88,7 @@ class RequestGate:
         if not SAFE_ID.fullmatch(request_id):
             request_id = new_id()
         scope["request_id"] = request_id
+        REQUEST_ID.set(request_id)
         started = False
 
         async def send_with_id(message: Message) -> None:

@@ -95,7 +95,7 @@ async def _warn_of_models(parts: Reflexio) -> None:
 
 def serve(settings: Settings, *, with_worker: bool = True) -> None:
     """Serves until Ctrl-C or SIGTERM, with a worker beside it. Exits with code 3 when the server could not start."""
-    install_log()
+    install_log(settings)
     app = create_app(settings)
     limits = ConnectionLimits(connections=_reserve_files(settings.max_connections))
     # Proxy headers are not trusted: a request that carries one does not count as a caller on this machine.
@@ -105,6 +105,7 @@ def serve(settings: Settings, *, with_worker: bool = True) -> None:
         host=settings.host,
         port=settings.port,
         log_level=settings.log_level,
+        log_config=None if settings.log_format == "json" else uvicorn.config.LOGGING_CONFIG,
         access_log=settings.log_level == "debug",
         proxy_headers=False,
         server_header=False,

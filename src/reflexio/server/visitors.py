@@ -15,6 +15,7 @@ from reflexio.dashboard.sessions import COOKIE, BrowserSession, Visitor
 from reflexio.errors import NotAuthorised, NotPermitted
 from reflexio.models.identity import new_id
 from reflexio.server.authentication import Authenticator
+from reflexio.server.log import REQUEST_ID
 from reflexio.server.problems import error_words
 from reflexio.server.proxies import came_through_proxy
 from reflexio.server.request_gate import RateLimiter, limit_body, route_name
@@ -48,6 +49,7 @@ class PageGate:
         dashboard = await self._load()
         scope["visitor"] = Visitor(None, self._secret)
         scope["request_id"] = new_id()
+        REQUEST_ID.set(scope["request_id"])
         is_started = False
 
         async def send_noted(message: Message) -> None:

@@ -10,8 +10,9 @@ import signal
 import sys
 from contextlib import suppress
 
-from reflexio.app import build
+from reflexio.app import Reflexio, build
 from reflexio.server.log import install as install_log
+from reflexio.server.worker_status import serving_status
 from reflexio.settings import Settings
 
 log = logging.getLogger("reflexio.worker")
@@ -25,7 +26,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 
 def run_worker(settings: Settings, *, beside_server: bool = False) -> None:
     """Works until Ctrl-C or SIGTERM; beside a server, also until that process ends."""
-    install_log()
+    install_log(settings)
     if beside_server and hasattr(os, "nice"):
         os.nice(NICENESS)
     asyncio.run(_work(settings, beside_server=beside_server))
@@ -40,6 +41,17 @@ async def _work(settings: Settings, *, beside_server: bool) -> None:
     if beside_server:
         ended.append(asyncio.create_task(_server_ended()))
     parts = await build(settings)
+    try:
+        async with serving_status(parts):
+            await _work_until_ended(parts, ended)
+    finally:
+        await parts.close()
+    # The thread that reads from the server cannot be cancelled.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+async def _work_until_ended(parts: Reflexio, ended: list[asyncio.Task[object]]) -> None:
     work = asyncio.create_task(parts.work_until_cancelled())
     try:
         await asyncio.wait({work, *ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -49,10 +61,6 @@ async def _work(settings: Settings, *, beside_server: bool) -> None:
         for task in (work, *ended):
             task.cancel()
         await asyncio.gather(work, *ended, return_exceptions=True)
-        await parts.close()
-    # The thread that reads from the server cannot be cancelled.
-    sys.stdout.flush()
-    os._exit(0)
 
 
 async def _server_ended() -> None:

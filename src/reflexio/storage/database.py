@@ -11,12 +11,13 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, text, true
 
-from reflexio.ports.storage import Changes, Keys, Pool, Tx, Vectors
+from reflexio.ports.storage import Changes, Keys, Pool, Tx, Vectors, WorkCounts
 from reflexio.storage.fulltext.prepared import PreparedTerms, TermsMissing, terms_of
 from reflexio.storage.integrity import broken_invariants
 from reflexio.storage.queries import organisations_with
 from reflexio.storage.schema import unfinished_erasures
 from reflexio.storage.tables import tidying
+from reflexio.storage.tables.counters import work_counts
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
 from reflexio.storage.tables.interactions import waiting_organisations
@@ -82,6 +83,9 @@ class SqlDatabase(ABC):
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         return await self.read(lambda connection: changed_pools(connection, limit, after))
+
+    async def work_counts(self) -> WorkCounts:
+        return await self.read(work_counts)
 
     async def configured(self) -> list[str]:
         return await self.read(configured_organisations)

@@ -310,7 +310,8 @@ unembedded = Table(
     sqlite_autoincrement=True,
 )
 
-# What was indexed and embedded, of all organisations together: servers show what workers count.
+# What was indexed, embedded, learned and spent, of all organisations together: servers show what workers count. A
+# counter may have several rows: its name, a colon and a number.
 index_counts = Table("index_counts", metadata, *key("name"), *numbers("count"))
 
 # One window that was learned from, or set aside because it never can be. The key makes learning it twice impossible.

@@ -10,6 +10,7 @@ import pytest
 from reflexio import errors
 from reflexio.server.log import TRACE, install
 from reflexio.server.problems import as_problem
+from reflexio.settings import Settings
 
 FORGED = "ann\n2026-01-01 ERROR all keys were revoked\r\x1b[31m\u202e\U000e0041\x85\u2028end"
 
@@ -17,7 +18,7 @@ FORGED = "ann\n2026-01-01 ERROR all keys were revoked\r\x1b[31m\u202e\U000e0041\
 @pytest.fixture
 def _installed() -> Iterator[None]:
     before = logging.getLogRecordFactory()
-    install()
+    install(Settings())
     yield
     logging.setLogRecordFactory(before)
 

@@ -6,6 +6,7 @@ with others into one commit, so its only effects are those on its transaction.
 """
 
 from reflexio.ports.storage.changes import Changes as Changes
+from reflexio.ports.storage.counts import WorkCounts as WorkCounts
 from reflexio.ports.storage.database import Database as Database
 from reflexio.ports.storage.database import Store as Store
 from reflexio.ports.storage.database import Tx as Tx

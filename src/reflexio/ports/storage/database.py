@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from reflexio.ports.storage.changes import Changes
+from reflexio.ports.storage.counts import WorkCounts
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
 from reflexio.ports.storage.exposures import Exposures
@@ -102,6 +103,9 @@ class Database(Protocol):
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         """Pools of all organisations with new playbooks or a retry, ordered by name."""
+
+    async def work_counts(self) -> WorkCounts:
+        """What waits and what was done, of all organisations together."""
 
     async def configured(self) -> list[str]:
         """Organisations that have stored a configuration."""

@@ -8,6 +8,7 @@ from starlette.responses import FileResponse, PlainTextResponse
 
 import reflexio
 from reflexio.server.direct import Router
+from reflexio.server.metrics import CONTENT_TYPE, write_metrics
 from reflexio.server.routes import get_reflexio
 from reflexio.server.scopes import OPEN
 
@@ -50,36 +51,11 @@ async def health(request: Request) -> dict[str, Any]:
     return {"status": "ok", "embedder": embedder, "backlog": reflexio.index_status.backlog()}
 
 
-METRICS = {
-    "turns_not_indexed": ("gauge", "Turns that are not in the word index yet."),
-    "learnings_not_indexed": ("gauge", "Learnings of large imports that are not in the word index yet."),
-    "oldest_not_indexed_seconds": ("gauge", "Age of the oldest of both."),
-    "learnings_without_vector": ("gauge", "Learnings without a vector; search finds them by words."),
-    "turns_without_vector": ("gauge", "Indexed turns without a vector; search finds them by words."),
-    "oldest_without_vector_seconds": ("gauge", "Age of the oldest row without a vector."),
-    "embedding_seconds_left": ("gauge", "Seconds until all have one, at the pace of late; absent while unknown."),
-    "turns_indexed_total": ("counter", "Turns added to the word index since the start."),
-    "rows_embedded_total": ("counter", "Rows embedded in the background since the start."),
-    "embedding_failures_total": ("counter", "Failed attempts to embed rows in the background since the start."),
-}
-
-
 @router.get("/metrics", response_class=PlainTextResponse, openapi_extra=OPEN)
 async def metrics(request: Request) -> PlainTextResponse:
-    """Gauges and counters of the whole server in Prometheus' text format. They name no organisation and no user."""
-    status = get_reflexio(request).index_status
-    values = {
-        **status.backlog(),
-        "turns_indexed_total": status.counts.turns_indexed,
-        "rows_embedded_total": status.counts.rows_embedded,
-        "embedding_failures_total": status.counts.embedding_failures,
-    }
-    lines = [
-        f"# HELP reflexio_{name} {words}\n# TYPE reflexio_{name} {kind}\nreflexio_{name} {values[name]}\n"
-        for name, (kind, words) in METRICS.items()
-        if values[name] is not None
-    ]
-    return PlainTextResponse("".join(lines), media_type="text/plain; version=0.0.4")
+    """Gauges, counters and latencies in Prometheus' text format. They name no organisation and no user."""
+    text = write_metrics(get_reflexio(request), request.app.state.requests)
+    return PlainTextResponse(text, media_type=CONTENT_TYPE)
 
 
 @router.get("/health/ready", openapi_extra=OPEN)

@@ -11,6 +11,7 @@ from reflexio.ports.storage import NewApiKey, Receipt, StoredApiKey
 from reflexio.storage.compiled import CompiledStatement
 from reflexio.storage.queries import OrganisationRows, attributes, insert_for, upsert
 from reflexio.storage.schema import configs, keys, receipts, spend, stalls
+from reflexio.storage.tables.counters import count_spend
 
 ADD_RECEIPT = CompiledStatement(
     lambda dialect: insert_for(dialect)(receipts).on_conflict_do_nothing(),
@@ -110,6 +111,7 @@ class SqlSpending(OrganisationRows):
         primary = [column.name for column in spend.primary_key]
         addition = statement.on_conflict_do_update(index_elements=primary, set_=sums)
         self._connection.execute(addition, {**row, **attributes(cost, SPEND_COUNTS)})
+        count_spend(self._connection, cost)
 
     def since(self, day: str) -> list[Spent]:
         column = spend.c

@@ -24,8 +24,9 @@ from reflexio.models.learning import Kind, Learning
 from reflexio.ports.storage import IndexBacklog, IndexCounts, RowTerms, Unembedded
 from reflexio.storage.fulltext.index import FulltextIndex, stored_terms
 from reflexio.storage.fulltext.terms import TermScope
-from reflexio.storage.queries import attributes, in_batches, insert_for, organisations_with
-from reflexio.storage.schema import index_counts, interactions, learnings, requests, unembedded, vectors
+from reflexio.storage.queries import attributes, in_batches, organisations_with
+from reflexio.storage.schema import interactions, learnings, requests, unembedded, vectors
+from reflexio.storage.tables.counters import count, totals
 from reflexio.storage.tables.exposures import add_exposures
 
 TURN = "interaction"
@@ -38,6 +39,7 @@ LETTERS_AT_ONCE = 200_000
 EMBEDDED_LETTERS = 8_000
 """Of a text; no embedder in use reads further."""
 ORGANISATIONS_AT_ONCE = 16
+INDEX_COUNTERS = ("turns_indexed", "rows_embedded", "embedding_failures")
 QUEUE_COLUMNS = ["org_id", "kind", "row_id", "lane"]
 SPEAKER_ROLES = {"", "user", "agent", "assistant", "system", "human", "customer", "ai", "bot", "tool"}
 
@@ -173,7 +175,7 @@ class SqlVectors:
         if ids:
             add_exposures(self._connection, ids)
             self._connection.execute(update(interactions).where(column.id.in_(ids)).values(is_indexed=True))
-            self._count("turns_indexed", len(ids))
+            count(self._connection, "turns_indexed", len(ids))
 
     def _index_learnings(self, rows: Sequence[RowTerms]) -> None:
         queue = unembedded.c
@@ -189,17 +191,11 @@ class SqlVectors:
             self._connection.execute(change.values(lane=LEARNING_LANE))
 
     def counts(self) -> IndexCounts:
-        rows = self._connection.execute(select(index_counts.c.name, index_counts.c.count)).tuples()
-        return IndexCounts(**dict(rows.all()))
+        total = totals(self._connection)
+        return IndexCounts(**{name: total[name] for name in INDEX_COUNTERS})
 
     def count_failure(self) -> None:
-        self._count("embedding_failures", 1)
-
-    def _count(self, name: str, number: int) -> None:
-        statement = insert_for(self._connection.dialect.name)(index_counts)
-        total = {"count": index_counts.c.count + statement.excluded.count}
-        counted = statement.on_conflict_do_update(index_elements=["name"], set_=total)
-        self._connection.execute(counted, {"name": name, "count": number})
+        count(self._connection, "embedding_failures", 1)
 
     def backlog(self) -> IndexBacklog:
         turn, queue = interactions.c, unembedded.c
@@ -297,7 +293,7 @@ class SqlVectors:
             names = ("org_id", "kind", "row_id", "user_id")
             stored = [{**attributes(row, names), "model": model, "vector": vector} for row, vector in new.values()]
             self._connection.execute(insert(vectors), stored)
-            self._count("rows_embedded", len(new))
+            count(self._connection, "rows_embedded", len(new))
         self.skip(rows)
 
     def skip(self, rows: Sequence[Unembedded]) -> None:

@@ -26,6 +26,7 @@ from reflexio.storage.fulltext.prepared import PreparedTerms
 from reflexio.storage.fulltext.terms import TermScope
 from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by, within_letters
 from reflexio.storage.schema import finished_steps, learnings, lineage, windows
+from reflexio.storage.tables.counters import WINDOW_COUNTERS, count
 from reflexio.storage.tables.embeddings import (
     INDEX_LANE,
     LETTERS_AT_ONCE,
@@ -338,6 +339,7 @@ class SqlWindows(OrganisationRows):
     def add(self, window: LearnedWindow) -> None:
         row = {**attributes(window, WINDOW_FIELDS), "turn_ids": list(window.turn_ids)}
         self._connection.execute(insert(windows), {"org_id": self._org, **row})
+        count(self._connection, WINDOW_COUNTERS[window.state])
 
     def of_turns(self, user_id: str, turn_ids: Sequence[int]) -> list[LearnedWindow]:
         query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.user_id == user_id)
