@@ -4,7 +4,7 @@ import pytest
 
 from reflexio.models.interaction import InteractionData, RetrievedLearning
 from reflexio.models.learning import Kind, Learning
-from reflexio.ports.storage import Database, LearningFilter, Store
+from reflexio.ports.storage import Database, LearningFilter, RequestFilter, Store
 from reflexio.retrieval.embedding_backlog import index_rows
 from tests.builders import request
 from tests.contract.test_storage import add
@@ -38,7 +38,7 @@ async def test_deleted_turns_and_learnings_are_not_counted(store: Store, databas
     await add(store, request(user_id="bob"), [answer(str(number))])
     await index_rows(database, 100)
     assert await counts(store, str(number)) == {str(number): 2}
-    await store.write(lambda tx: tx.interactions.remove_all("bob"))
+    await store.write(lambda tx: tx.requests.remove_some(RequestFilter(user_id="bob")))
     assert await counts(store, str(number)) == {str(number): 1}
     await store.write(lambda tx: tx.learnings.remove(LearningFilter(Kind.USER_PLAYBOOK, ids=(number,))))
     assert await counts(store, str(number)) == {}

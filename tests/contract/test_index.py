@@ -18,6 +18,7 @@ from reflexio.ports.storage import (
     IndexBacklog,
     LearningFilter,
     QueryVector,
+    RequestFilter,
     Store,
     TextVectors,
     TimeRange,
@@ -347,7 +348,7 @@ async def test_learnings_are_embedded_before_turns(database: Database, store: St
     cosines = await store.read(lambda tx: tx.interactions.cosines([*found.ids, 999], vector))
     assert cosines == dict(zip(found.ids, found.scores, strict=True))
     assert await database.of("other").read(lambda tx: tx.interactions.cosines(found.ids, vector)) == {}
-    await store.write(lambda tx: tx.interactions.remove_all())
+    await store.write(lambda tx: tx.requests.remove_some(RequestFilter()))
     assert (await store.read(lambda tx: tx.interactions.by_vector(TurnFilter("ann"), vector, 9))).ids == ()
     assert (await store.read(lambda tx: tx.interactions.by_words(TurnFilter("ann"), "tea", 9))).ids == ()
 

@@ -19,6 +19,7 @@ from reflexio.cli import (
     review,
     transfer,
 )
+from reflexio.cli.backup import backup, restore
 from reflexio.cli.doctor import doctor
 from reflexio.cli.local import read_settings
 from reflexio.cli.mcp import mcp
@@ -114,6 +115,8 @@ app.add_typer(config.app, name="config", rich_help_panel=OPERATION)
 app.add_typer(keys.app, name="keys", rich_help_panel=OPERATION)
 app.command(rich_help_panel=OPERATION, epilog="Example: reflexio export acme.jsonl.gz")(transfer.export)
 app.command("import", rich_help_panel=OPERATION, epilog="Example: reflexio import acme.jsonl.gz")(transfer.import_)
+app.command(rich_help_panel=OPERATION, epilog="Example: reflexio backup monday.db")(backup)
+app.command(rich_help_panel=OPERATION, epilog="Example: reflexio restore monday.db --replace")(restore)
 app.add_typer(erasure.app, name="erasure", rich_help_panel=OPERATION)
 
 

@@ -199,8 +199,9 @@ def _breakable(text: str, letters: int) -> Iterator[str]:
 
 
 def _shortened(line: str, letters: int) -> str:
+    """The line with an ellipsis, without the words that leave no room for it."""
     while line and _width(f"{line} …") > letters:
-        line = line[:-1].rstrip()
+        line = line.rpartition(" ")[0] if " " in line else line[:-1]
     return f"{line} …"
 
 

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, text, true
 
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors
 from reflexio.storage.fulltext.prepared import PreparedTerms, TermsMissing, terms_of
 from reflexio.storage.integrity import broken_invariants
+from reflexio.storage.queries import organisations_with
+from reflexio.storage.schema import unfinished_erasures
 from reflexio.storage.tables import tidying
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
@@ -104,6 +106,10 @@ class SqlDatabase(ABC):
         return events + await self._in_batches(
             lambda connection: tidying.orphaned_windows(connection, before, TIDIED_AT_ONCE), tidying.remove_windows
         )
+
+    async def erasing_organisations(self, limit: int) -> list[str]:
+        rows = unfinished_erasures.c
+        return await self.read(lambda connection: organisations_with(connection, rows.org_id, true(), limit))
 
     async def _in_batches(
         self, find: Callable[[Connection], list[T]], remove: Callable[[Connection, list[T]], int]

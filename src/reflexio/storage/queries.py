@@ -87,6 +87,17 @@ def fitting(rows: Iterable[R], most: int, most_bytes: int) -> tuple[list[R], boo
     return shown, False
 
 
+def within_letters(rows: Iterable[Sequence[Any]], most: int) -> list[Sequence[Any]]:
+    """The first rows whose lengths, in their second column, add up to so many letters; always at least one."""
+    shown: list[Sequence[Any]] = []
+    for row in rows:
+        most -= row[1]
+        if shown and most < 0:
+            break
+        shown.append(row)
+    return shown
+
+
 def written_bytes(row: Sequence[Any]) -> int:
     """How long a row is as JSON, with its names."""
     return BYTES_OF_NAMES + len(orjson.dumps(list(row), default=str))

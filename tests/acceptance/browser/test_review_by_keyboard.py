@@ -73,6 +73,16 @@ def test_everything_is_done_by_keys(make_queue: Callable[..., Queue]) -> None:
     assert not watched.axe_faults()
 
 
+def test_the_way_back_leads_to_the_proposal_before(make_queue: Callable[..., Queue]) -> None:
+    page = make_queue().open()
+    page.keyboard.press("j")
+    expect(page.locator("#proposal")).to_have_text(CONTENTS[1])
+    page.go_back()
+    expect(page.locator("#proposal")).to_have_text(CONTENTS[0])
+    page.keyboard.press("j")
+    expect(page.locator("#proposal")).to_have_text(CONTENTS[1])
+
+
 def test_wording_is_edited_by_keys_and_letters_in_a_field_are_letters(make_queue: Callable[..., Queue]) -> None:
     queue = make_queue()
     page = queue.open()
@@ -97,6 +107,8 @@ def test_several_are_ticked_by_keys_and_decided_at_once(make_queue: Callable[...
     assert [queue.review_of(content) for content in CONTENTS] == ["rejected", "pending", "rejected"]
     page.keyboard.press("u")
     expect(page.get_by_text("3 proposals wait")).to_be_visible()
+    page.keyboard.press("X")
+    assert page.locator(".waiting input:checked").count() == len(CONTENTS)
 
 
 def test_the_keys_are_shown_in_a_dialog(make_queue: Callable[..., Queue]) -> None:

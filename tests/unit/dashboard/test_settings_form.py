@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from reflexio.dashboard.pages.settings import SECTIONS
 from reflexio.dashboard.settings_form import CLEARED, KNOWN, SettingField, form_of, read_form, words_of
 from reflexio.errors import InvalidRequest
 from reflexio.models import config as config_models
@@ -75,6 +76,11 @@ def shown(config: Config) -> dict[str, Any]:
 def test_every_setting_has_a_label(model: type[Setting]) -> None:
     for name in model.model_fields:
         assert words_of(model.__name__, name)[0], f"{model.__name__}.{name} has no words in settings_form.toml"
+
+
+def test_every_setting_is_in_one_section() -> None:
+    names = [name for _, _, section in SECTIONS for name in section]
+    assert sorted(names) == sorted(Config.model_fields)
 
 
 @pytest.mark.parametrize("config", [Config(), FULL, Config(playbook_configs=[], profile_extractor_configs=[])])

@@ -29,19 +29,19 @@ async def keys_list(visit: Visit) -> Response:
 @pages.post("/settings/keys", KeyScope.ADMIN)
 async def create(visit: Visit) -> Response:
     """Creates a key and shows its token, once. Who makes the first key is signed in with it."""
-    form = await visit.form()
+    form, database = await visit.form(), visit.parts.database
+    is_first = not visit.visitor.is_signed_in and not await keys.any_exists(database)
     try:
+        owner, scopes = form.get("owner", ""), _scopes(form)
+        if is_first and KeyScope.ADMIN not in scopes:
+            raise InvalidRequest(
+                "The first key needs the scope admin: without it, nobody could create another one here."
+            )
         created = await keys.create(
-            visit.parts.database,
-            visit.parts.clock,
-            visit.caller.org_id,
-            _label(form),
-            scopes=_scopes(form),
-            owner=form.get("owner", ""),
+            database, visit.parts.clock, visit.caller.org_id, _label(form), scopes=scopes, owner=owner
         )
     except InvalidRequest as error:
         return await _show(visit, error=str(error), form=form)
-    is_first = not visit.visitor.is_signed_in
     response = await _show(visit, created=created, is_first=is_first)
     if is_first:
         # From now on the server asks for a key: without this, the visitor would be locked out of the page they see.

@@ -16,6 +16,11 @@ document.addEventListener("keydown", event => {
 });
 
 document.addEventListener("click", event => {
+  if (event.target.closest(".tick-all")) {
+    const boxes = [...document.querySelectorAll(".waiting input[type=checkbox]")];
+    const isTicked = boxes.every(box => box.checked);
+    for (const box of boxes) box.checked = !isTicked;
+  }
   const opener = event.target.closest("[data-opens]");
   if (!opener || event.ctrlKey || event.metaKey) return;
   event.preventDefault();

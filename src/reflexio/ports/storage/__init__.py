@@ -17,6 +17,7 @@ from reflexio.ports.storage.documents import Receipts as Receipts
 from reflexio.ports.storage.documents import Spending as Spending
 from reflexio.ports.storage.documents import Stalls as Stalls
 from reflexio.ports.storage.documents import StoredApiKey as StoredApiKey
+from reflexio.ports.storage.erasures import UnfinishedErasure as UnfinishedErasure
 from reflexio.ports.storage.exposures import Exposures as Exposures
 from reflexio.ports.storage.index import NO_VECTORS as NO_VECTORS
 from reflexio.ports.storage.index import IndexBacklog as IndexBacklog
@@ -28,6 +29,7 @@ from reflexio.ports.storage.index import Unembedded as Unembedded
 from reflexio.ports.storage.index import Vectors as Vectors
 from reflexio.ports.storage.interactions import Backlog as Backlog
 from reflexio.ports.storage.interactions import Interactions as Interactions
+from reflexio.ports.storage.interactions import RemovedRequests as RemovedRequests
 from reflexio.ports.storage.interactions import RequestFilter as RequestFilter
 from reflexio.ports.storage.interactions import Requests as Requests
 from reflexio.ports.storage.interactions import TimeRange as TimeRange

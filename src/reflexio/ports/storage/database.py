@@ -114,6 +114,9 @@ class Database(Protocol):
     async def forget_orphans(self, before: int) -> int:
         """Removes the lineage of deleted learnings, and windows from before that time of users without turns."""
 
+    async def erasing_organisations(self, limit: int) -> list[str]:
+        """Organisations with erasures that have begun and not ended."""
+
     async def wipe(self) -> bool:
         """Removes the former content of deleted rows from disk, as far as nobody reads it; False to try again later.
 

@@ -72,15 +72,15 @@ class IndexBacklog:
 class RowTerms:
     """A turn or learning that is about to be indexed: whose it is, its place in the queue, its terms as stored.
 
-    A blank one is only marked. `letters` is how long the text was.
+    A blank one is only marked. `letters` tells how long it takes.
     """
 
     org_id: str
     user_id: str
     kind: str
     id: int
-    seq: int
-    terms: str
+    seq: int = 0
+    terms: str = ""
     is_blank: bool = False
     letters: int = 0
 

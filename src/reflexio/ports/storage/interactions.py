@@ -104,6 +104,20 @@ class VersionRequests:
     newest_at: int
 
 
+@dataclass(frozen=True)
+class RemovedRequests:
+    """How much one write has removed. Turns of a request with very many are removed before the request itself."""
+
+    requests: int = 0
+    turns: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.requests or self.turns)
+
+    def __add__(self, other: "RemovedRequests") -> "RemovedRequests":
+        return RemovedRequests(self.requests + other.requests, self.turns + other.turns)
+
+
 class Requests(Protocol):
     def add(self, request: Request) -> None:
         """Raises Conflict when the id is taken."""
@@ -116,10 +130,11 @@ class Requests(Protocol):
     def finish(self, user_id: str, session_id: str) -> bool:
         """Marks the newest request of a session as its last; False when there is no such session."""
 
-    def remove(self, where: RequestFilter) -> int:
-        """Removes matching requests with their turns; returns the number of requests."""
+    def remove_some(self, where: RequestFilter | Sequence[str]) -> RemovedRequests:
+        """Removes matching requests with their turns, by filter or by their ids, as many as one write may remove.
 
-    def remove_ids(self, request_ids: Sequence[str]) -> int: ...
+        Call it until nothing is removed, each time in another write: others are made in between.
+        """
 
     def by_version(self, within: TimeRange) -> list[VersionRequests]:
         """The agent versions that published, the newest first. Requests for evaluation only do not count."""
@@ -175,8 +190,6 @@ class Interactions(Protocol):
     def count_unlearned(self, request_id: str) -> int: ...
 
     def remove(self, user_id: str, interaction_id: int) -> int: ...
-
-    def remove_all(self, user_id: str | None = None) -> int: ...
 
     def count(self, user_id: str | None = None) -> int: ...
 

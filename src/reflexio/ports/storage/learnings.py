@@ -135,7 +135,11 @@ class Learnings(Protocol):
         `where.statuses` does not count. Tells from which status each row went.
         """
 
-    def remove(self, where: LearningFilter) -> int: ...
+    def remove(self, where: LearningFilter) -> int:
+        """Removes few rows: every writer waits for it."""
+
+    def remove_some(self, where: LearningFilter) -> int:
+        """Removes as many rows as one write may remove. Call it until it returns 0, each time in another write."""
 
     def count(self, where: LearningFilter) -> int: ...
 

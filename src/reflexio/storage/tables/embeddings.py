@@ -1,9 +1,24 @@
 """The stored vectors of all rows, and the backlog of rows that have none yet."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, and_, case, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from reflexio.models.learning import Kind, Learning
 from reflexio.ports.storage import IndexBacklog, RowTerms, Unembedded
@@ -25,6 +40,12 @@ EMBEDDED_LETTERS = 8_000
 ORGANISATIONS_AT_ONCE = 16
 QUEUE_COLUMNS = ["org_id", "kind", "row_id", "lane"]
 SPEAKER_ROLES = {"", "user", "agent", "assistant", "system", "human", "customer", "ai", "bot", "tool"}
+
+
+def letters_of(*names: str) -> ColumnElement[int]:
+    """How long these columns of a turn are together."""
+    lengths = [func.coalesce(func.length(cast(interactions.c[name], Text)), 0) for name in names]
+    return sum(lengths[1:], start=lengths[0])
 
 
 def is_unembedded(kind: ColumnElement[str] | str, row_id: ColumnElement[int]) -> ColumnElement[bool]:
@@ -111,25 +132,27 @@ class SqlVectors:
     def _first_to_index(self, org_id: str, limit: int, room: int) -> list[RowTerms]:
         """Rows of one organisation, as many as fit; one that is too long alone comes alone."""
         rows: list[RowTerms] = []
-        for org, user_id, kind, row_id, seq, text in self._texts_to_index(org_id, limit):
-            room -= len(text)
+        for row, text in self._texts_to_index(org_id, limit):
+            room -= row.letters
             if rows and room < 0:
                 break
-            rows.append(RowTerms(org, user_id, kind, row_id, seq, stored_terms(text), not text.strip(), len(text)))
+            rows.append(replace(row, terms=stored_terms(text), is_blank=not text.strip()))
         return rows
 
-    def _texts_to_index(self, org_id: str, limit: int) -> Iterator[tuple[str, str, str, int, int, str]]:
+    def _texts_to_index(self, org_id: str, limit: int) -> Iterator[tuple[RowTerms, str]]:
         """Read one by one: texts may be long."""
         queue, column = unembedded.c, interactions.c
         queued = select(queue.seq, queue.row_id).where(queue.lane == INDEX_LANE, queue.org_id == org_id)
         for seq, row_id in self._connection.execute(queued.order_by(queue.seq).limit(limit)).all():
             for (kind, _), (user_id, text) in self._learning_texts([row_id]).items():
-                yield org_id, user_id, kind, row_id, seq, text
-        query = select(column.id, column.user_id, column.role, column.content)
+                yield RowTerms(org_id, user_id, kind, row_id, seq, letters=len(text)), text
+        # What was in the prompt of a turn is indexed, too.
+        query = select(column.id, column.user_id, column.role, column.content, letters_of("retrieved_learnings"))
         query = query.where(~column.is_indexed, column.org_id == org_id).order_by(column.id).limit(limit)
         with self._connection.execute(query) as rows:
             for row in rows:
-                yield org_id, row.user_id, TURN, row.id, 0, _turn_text(row)
+                text = _turn_text(row)
+                yield RowTerms(org_id, row.user_id, TURN, row.id, letters=len(text) + row[-1]), text
 
     def index(self, rows: Sequence[RowTerms]) -> None:
         self._index_turns([row for row in rows if row.kind == TURN])

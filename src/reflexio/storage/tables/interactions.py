@@ -1,7 +1,7 @@
 """What was published: requests, their turns, and the users whose turns wait to be learned from."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -31,6 +31,7 @@ from reflexio.ports.storage import (
     Backlog,
     Matched,
     QueryVector,
+    RemovedRequests,
     RequestFilter,
     TimeRange,
     TurnFilter,
@@ -52,14 +53,24 @@ from reflexio.storage.queries import (
     insert_for,
     organisations_with,
     owned_by,
+    within_letters,
     written_bytes,
 )
 from reflexio.storage.schema import finished_steps, interactions, requests, users
-from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
+from reflexio.storage.tables.embeddings import (
+    LETTERS_AT_ONCE,
+    TURN,
+    TURN_INDEX,
+    forget_vectors,
+    is_unembedded,
+    letters_of,
+)
 from reflexio.storage.tables.exposures import forget_turns
 from reflexio.storage.vectors.search import VectorSearch
 
 REQUESTS_AT_ONCE = 100
+REMOVED_REQUESTS, REMOVED_TURNS = 100, 200
+"""In one write, which every other writer waits for: some 15 ms."""
 BYTES_OF_LETTER = 6
 """Of the longest in JSON, an escaped one."""
 REQUEST_FIELDS = list(Request.model_fields)
@@ -77,6 +88,10 @@ WAITING_COLUMNS = [users.c[name] for name in Waiting.__dataclass_fields__]
 # In the words of the index.
 IS_UNREAD = interactions.c.profiles_unread | interactions.c.playbooks_unread
 UNREAD = {Kind.PROFILE: interactions.c.profiles_unread, Kind.USER_PLAYBOOK: interactions.c.playbooks_unread}
+# What is in the word index or in other tables takes eight times as long to remove as other text.
+REMOVAL_LETTERS = letters_of("content", "retrieved_learnings") + (
+    letters_of("shadow_content", "expert_content", "user_action_description", "tools_used", "image_encoding") / 8
+)
 IS_WAITING = users.c.unlearned_since > literal_column("0")
 SAME_REQUEST = (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
 
@@ -152,16 +167,20 @@ class SqlRequests(OrganisationRows):
         is_last = requests.c.org_id == self._org, requests.c.id == last.scalar_subquery()
         return self._change(update(requests).where(*is_last).values(session_finished=True)) > 0
 
-    def remove(self, where: RequestFilter) -> int:
-        return self._remove(self._where(where))
+    def remove_some(self, where: RequestFilter | Sequence[str]) -> RemovedRequests:
+        which = self._where(where) if isinstance(where, RequestFilter) else self._named(where)
+        query = select(requests.c.id, requests.c.request_id).where(which).order_by(requests.c.id)
+        found = self._connection.execute(query.limit(REMOVED_REQUESTS)).all()
+        of_requests = interactions.c.request_id.in_([row.request_id for row in found])
+        turns = _few_turns(self._connection, and_(interactions.c.org_id == self._org, of_requests))
+        _remove_turns(self._connection, turns.ids)
+        if not turns.is_all:
+            return RemovedRequests(0, len(turns.ids))
+        self._change(delete(requests).where(requests.c.id.in_([row.id for row in found])))
+        return RemovedRequests(len(found), len(turns.ids))
 
-    def remove_ids(self, request_ids: Sequence[str]) -> int:
-        return self._remove(and_(requests.c.org_id == self._org, requests.c.request_id.in_(request_ids)))
-
-    def _remove(self, which: ColumnElement[bool]) -> int:
-        turns = interactions.c.request_id.in_(select(requests.c.request_id).where(which))
-        _remove_turns(self._connection, interactions.c.org_id == self._org, turns)
-        return self._change(delete(requests).where(which))
+    def _named(self, request_ids: Sequence[str]) -> ColumnElement[bool]:
+        return and_(requests.c.org_id == self._org, requests.c.request_id.in_(request_ids))
 
     def by_version(self, within: TimeRange) -> list[VersionRequests]:
         counts = func.count(), func.count(requests.c.session_id.distinct()), func.count(requests.c.user_id.distinct())
@@ -187,16 +206,30 @@ def _turn_filter(where: TurnFilter) -> list[ColumnElement[bool]]:
     return [*named, *in_time_range(interactions.c.created_at, where.within)]
 
 
-def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
-    ids = list(connection.execute(select(interactions.c.id).where(*which)).scalars())
+class _FewTurns(NamedTuple):
+    ids: list[int]
+    is_all: bool
+
+
+def _few_turns(connection: Connection, which: ColumnElement[bool]) -> _FewTurns:
+    """The oldest turns of many, as many as one write may remove, and whether there are no others."""
+    query = select(interactions.c.id, REMOVAL_LETTERS).where(which).order_by(interactions.c.id)
+    with connection.execute(query.limit(REMOVED_TURNS)) as rows:
+        ids = [number for number, _ in within_letters(rows, LETTERS_AT_ONCE)]
+    others = select(interactions.c.id).where(which, interactions.c.id > max(ids, default=0)).limit(1)
+    return _FewTurns(ids, is_all=connection.execute(others).first() is None)
+
+
+def _remove_turns(connection: Connection, ids: Sequence[int]) -> int:
+    """Removes few turns: every writer waits for it."""
+    which = interactions.c.id.in_(ids)
     # What a model was paid for quotes the turns.
     same_user = interactions.c.org_id == finished_steps.c.org_id, interactions.c.user_id == finished_steps.c.user_id
-    connection.execute(delete(finished_steps).where(exists().where(*same_user, *which)))
+    connection.execute(delete(finished_steps).where(exists().where(*same_user, which)))
     TURN_INDEX.drop(connection, ids)
     forget_vectors(connection, TURN, ids)
     forget_turns(connection, ids)
-    connection.execute(delete(interactions).where(*which))
-    return len(ids)
+    return connection.execute(delete(interactions).where(which)).rowcount
 
 
 class SqlInteractions(OrganisationRows):
@@ -324,10 +357,8 @@ class SqlInteractions(OrganisationRows):
         return self._count(interactions, *where)
 
     def remove(self, user_id: str, interaction_id: int) -> int:
-        return _remove_turns(self._connection, *self._of_user(user_id), interactions.c.id == interaction_id)
-
-    def remove_all(self, user_id: str | None = None) -> int:
-        return _remove_turns(self._connection, *self._of_user(user_id))
+        which = and_(*self._of_user(user_id), interactions.c.id == interaction_id)
+        return _remove_turns(self._connection, _few_turns(self._connection, which).ids)
 
     def count(self, user_id: str | None = None) -> int:
         return self._count(interactions, *self._of_user(user_id))

@@ -24,10 +24,11 @@ from reflexio.ports.storage import (
 from reflexio.storage.compiled import CompiledQuery
 from reflexio.storage.fulltext.prepared import PreparedTerms
 from reflexio.storage.fulltext.terms import TermScope
-from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by
+from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by, within_letters
 from reflexio.storage.schema import finished_steps, learnings, lineage, windows
 from reflexio.storage.tables.embeddings import (
     INDEX_LANE,
+    LETTERS_AT_ONCE,
     add_vectors,
     forget_vectors,
     is_unembedded,
@@ -40,6 +41,8 @@ from reflexio.storage.tables.filters import allowed_rows_query, count_query, fil
 from reflexio.storage.tables.optimisations import remove_optimisations
 from reflexio.storage.vectors.search import VectorSearch
 
+REMOVED_ROWS = 200
+"""In one write, which every other writer waits for."""
 LISTED_AT_MOST = 5_000
 """The largest number of rows that pass a filter that is read as a list of ids."""
 COLUMNS = list(learnings.c)
@@ -187,6 +190,13 @@ class SqlLearnings(OrganisationRows):
         after = case({before.value: to.value for before, to in moves.items()}, value=learnings.c.status)
         self._change(update(learnings).where(moved).values(status=after))
         return {row.id: Status(row.status) for row in rows}
+
+    def remove_some(self, where: LearningFilter) -> int:
+        letters = func.length(learnings.c.content) + func.length(learnings.c.trigger)
+        query = select(learnings.c.id, letters).where(self._where(where)).order_by(learnings.c.id)
+        rows = self._connection.execute(query.limit(REMOVED_ROWS))
+        ids = tuple(number for number, _ in within_letters(rows, LETTERS_AT_ONCE))
+        return self.remove(replace(where, ids=ids)) if ids else 0
 
     def remove(self, where: LearningFilter) -> int:
         self._forget_filters()
