@@ -17,6 +17,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from reflexio.errors import (
+    ContextTooLong,
     ProviderError,
     ProviderUnavailable,
     UnreadableAnswer,
@@ -28,7 +29,7 @@ from reflexio.providers.chat.fields import Fields
 from reflexio.providers.chat.reading import read_answer
 from reflexio.providers.chat.resolve import DEFAULT_OPTIONS, CallOptions, ProviderCredentials, PydanticChat, resolve
 from tests.contract import odd_server
-from tests.contract.odd_answers import FACT, GOOD, READ, RULE, TEXT, call, calls, text
+from tests.contract.odd_answers import FACT, GOOD, READ, RULE, TEXT, call, calls, completion, text
 from tests.contract.odd_failures import CUT, FAILING, REPAIRED, body
 from tests.contract.odd_server import Behaviour
 from tests.scripted_model import Answer, Asked, Failure, Raw, ScriptedModel, Spoken, scripted_model
@@ -230,6 +231,21 @@ def test_half_an_entry_is_never_used(end: int) -> None:
     read = read_answer([TEXT[:end]], Fields.of(Notes)).values
     assert read.get("facts", []) in ([], [FACT])
     assert read.get("rules", []) in ([], [RULE])
+
+
+@pytest.mark.parametrize(
+    ("counted", "error"), [(2_048, ContextTooLong), (4_000, UnreadableAnswer), (7, UnreadableAnswer)]
+)
+async def test_a_prompt_that_a_server_shortens_in_silence_is_too_long(
+    model: ScriptedModel, counted: int, error: type[UnreadableAnswer]
+) -> None:
+    usage = {"prompt_tokens": counted, "completion_tokens": 9}
+    model.otherwise = completion({"content": "Hello! How can I help you today?"}, usage=usage)
+    async with opened(model.url) as chat:
+        with pytest.raises(UnreadableAnswer) as raised:
+            await chat.ask(Messages("Note what matters. " * 700, "I moved to Oslo."), Notes)
+    assert type(raised.value) is error
+    assert ("its context is too short" in str(raised.value)) == (error is ContextTooLong)
 
 
 @pytest.mark.parametrize(

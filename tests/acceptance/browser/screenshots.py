@@ -46,7 +46,10 @@ def take_all(browser: Browser, url: str, theme: Theme) -> None:
         page.wait_for_url("**/conversations/session*")
         page.evaluate("scrollTo(0, 0)")
         save(page, "conversation")
-        save(watched.open("/review"), "review")
+        page = watched.open("/review")
+        page.locator(".waiting a").last.click()
+        page.wait_for_url("**/review?playbook=*")
+        save(page, "review")
         save(open_page(watched.open("/optimisations"), "main table a"), "optimiser")
         page = watched.open("/playground?user=rosa.marchetti&version=shop-2")
         page.locator("main textarea, main input[name=message]").first.fill(

@@ -132,7 +132,7 @@ async def run(visit: Visit) -> Response:
     shown = choose_candidate(tried, visit.asked("candidate"))
     where = LearningFilter(KINDS[found.job.target_kind], ids=(found.job.target_id,), statuses=None)
     target = await visit.store.read(lambda tx: tx.learnings.get(where))
-    return visit.page(
+    response = visit.page(
         "optimisation.html",
         job=found.job,
         tried=tried,
@@ -143,6 +143,10 @@ async def run(visit: Visit) -> Response:
         pair=pair_rollouts,
         events=found.events[-200:],
     )
+    if visit.is_partial and found.job.has_ended:
+        # The page was following the run: now it is opened again, with the rollouts.
+        response.headers["HX-Refresh"] = "true"
+    return response
 
 
 @pages.post("/optimisations/{job}/cancel", KeyScope.REVIEW)

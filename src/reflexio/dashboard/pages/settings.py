@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -113,7 +113,16 @@ async def _try(visit: Visit, document: Mapping[str, Any]) -> Tried:
         await visit.parts.optimisation.check_assistant(before, planned.after)
     except InvalidRequest as error:
         return _refused(document, error)
-    return Tried(document, planned)
+    return Tried(document, await _with_obstacle(visit, before, planned))
+
+
+async def _with_obstacle(visit: Visit, before: Config, planned: ConfigurationPreview) -> ConfigurationPreview:
+    """Says too why the optimiser could not run, when the change enables it."""
+    if before.playbook_optimizer_config.enabled or not planned.after.playbook_optimizer_config.enabled:
+        return planned
+    obstacle = await visit.parts.optimisation.backends.obstacle(planned.after)
+    effects = (*planned.effects, f"But the optimiser cannot run yet. {obstacle}") if obstacle else planned.effects
+    return replace(planned, effects=effects)
 
 
 def _refused(document: Mapping[str, Any], error: InvalidRequest) -> Tried:
@@ -156,8 +165,28 @@ async def _show(
         document=json_text or json.dumps(shown, indent=2, ensure_ascii=False),
         json_is_open=bool(json_text),
         cap=cap,
+        setting_text=setting_text,
         models=await visit.parts.model_problems(visit.caller.org_id),
     )
+
+
+def setting_text(value: object) -> str:
+    """The value of a setting for people.
+
+    >>> [setting_text(value) for value in (None, True, 200_000, ["email", "key"], 0.5, "a")]
+    ['–', 'yes', '200,000', 'email, key', '0.5', 'a']
+    """
+    match value:
+        case None | "":
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case list():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def digest(config: Config) -> str:
