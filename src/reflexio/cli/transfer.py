@@ -102,7 +102,7 @@ def _translated(text: str, system: str | None, user: str) -> Iterable[str]:
         result = zep.translate(document, user)
     else:
         fail("This is no export of Reflexio, mem0 or Zep that is known; --from says whose it is.")
-    for reason, count in result.left_out.items():
+    for reason, count in result.skipped.items():
         echo(f"note: left out {count} {reason}", err=True)
     return result.lines()
 

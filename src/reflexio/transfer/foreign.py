@@ -19,10 +19,10 @@ class Translation:
     """Rows of an export of ours, and what of the other system's document was left out, with how often."""
 
     rows: list[Row] = field(default_factory=list)
-    left_out: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
 
-    def leave_out(self, reason: str) -> None:
-        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+    def skip(self, reason: str) -> None:
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
     def lines(self) -> Iterator[str]:
         """The rows as a file that an import reads: learnings first."""

@@ -28,9 +28,9 @@ def translate(document: Any, user_id: str = "") -> Translation:
         text = next((row[name] for name in TEXTS if isinstance(row.get(name), str) and row[name].strip()), "")
         owner = str(row.get("user_id") or user_id or "").strip()
         if not text:
-            result.leave_out("memories without text")
+            result.skip("memories without text")
         elif not owner:
-            result.leave_out("memories without a user_id (give --user)")
+            result.skip("memories without a user_id (give --user)")
         else:
             result.rows.append(_memory(row, owner, text))
     return result

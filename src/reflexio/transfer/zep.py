@@ -58,11 +58,11 @@ def _translate(document: Any, user_id: str, thread: str, result: Translation) ->
 def _fact(row: Row, owner: str, result: Translation) -> None:
     text = row.get("fact")
     if not isinstance(text, str) or not text.strip():
-        result.leave_out("facts without text")
+        result.skip("facts without text")
     elif row.get("invalid_at") or row.get("expired_at"):
-        result.leave_out("facts that no longer hold")
+        result.skip("facts that no longer hold")
     elif not owner:
-        result.leave_out("facts without a user_id (give --user)")
+        result.skip("facts without a user_id (give --user)")
     else:
         created_at = seconds(row.get("valid_at")) or seconds(row.get("created_at"))
         name = str(row.get("uuid") or digest(owner, text))
@@ -72,10 +72,10 @@ def _fact(row: Row, owner: str, result: Translation) -> None:
 def _messages(rows: list[Row], owner: str, thread: str, result: Translation) -> None:
     turns = [turn for row in rows if (turn := _turn(row))]
     for _ in range(len(rows) - len(turns)):
-        result.leave_out("messages without text")
+        result.skip("messages without text")
     if not owner:
         for _ in turns:
-            result.leave_out("messages without a user_id (give --user)")
+            result.skip("messages without a user_id (give --user)")
         return
     session = thread or f"{SYSTEM}-{digest(owner, *(row.get('uuid') for row in rows))}"
     for start in range(0, len(turns), MOST_ROWS):

@@ -69,7 +69,7 @@ def test_memories_without_a_user_or_a_text_are_left_out_and_counted() -> None:
     assert texts(mem0.translate(document, "ben")) == [("ben", "Of an agent"), ("ben", "No id")]
     result = mem0.translate(document)
     assert not result.rows
-    assert result.left_out == {"memories without a user_id (give --user)": 2, "memories without text": 1}
+    assert result.skipped == {"memories without a user_id (give --user)": 2, "memories without text": 1}
 
 
 def test_what_has_no_id_gets_the_same_one_each_time() -> None:
@@ -98,7 +98,7 @@ def test_facts_that_no_longer_hold_are_left_out() -> None:
     old = [{**EDGE, "invalid_at": "2026-04-01T00:00:00Z"}, {**EDGE, "expired_at": "2026-04-01T00:00:00Z"}]
     result = zep.translate({"edges": [*old, EDGE], "facts": ["Likes tea"]}, "amira")
     assert texts(result) == [("amira", "Amira lives in Lisbon"), ("amira", "Likes tea")]
-    assert result.left_out == {"facts that no longer hold": 2}
+    assert result.skipped == {"facts that no longer hold": 2}
 
 
 def test_messages_become_publishes_that_are_learned_from() -> None:
@@ -113,7 +113,7 @@ def test_messages_become_publishes_that_are_learned_from() -> None:
     ]
     assert row["turns"][1]["created_at"] == 1772359205
     assert not any(turn["is_learned"] for turn in row["turns"])
-    assert result.left_out == {"messages without text": 1}
+    assert result.skipped == {"messages without text": 1}
     assert zep.translate(document).rows[0]["request_id"] == row["request_id"]
 
 
