@@ -22,6 +22,7 @@ from tests.bench import (
     retrieval_quality,
     sayings,
     searching,
+    statements,
 )
 from tests.bench.report import Figure, Report
 
@@ -38,6 +39,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "aggregation": aggregation.aggregation,
     "local-learner": local_learner.local_learner,
     "sayings": sayings.sayings,
+    "statements": statements.statements,
     "newcomer": newcomer.newcomer,
     "languages": languages.languages,
     "clustering": clustering.clustering,
