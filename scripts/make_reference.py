@@ -1,7 +1,7 @@
-"""Writes the lower parts of `docs/reference/http.md` and `client.md`; with --check only says what is out of date.
+"""Writes the lower parts of `http.md`, `client.md` and `cli.md` in docs/reference; with --check only says what is old.
 
-Structure, types, limits and defaults come from the OpenAPI document and the client's signatures, sentences from
-docstrings, and what each name means from `src/reflexio/server/words.toml`, once for all places where it stands.
+Structure, types, limits and defaults come from the OpenAPI document, the client's signatures and the commands,
+sentences from docstrings, and what each name means from `src/reflexio/server/words.toml`, once for all places.
 """
 
 import inspect
@@ -14,9 +14,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+import typer.main
 from pydantic import BaseModel
 
 import reflexio
+from reflexio.cli.app import app
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.client.aio.connection import Connection
 from reflexio.server.api_document import WORDS, look_up, plain, read_tables
@@ -31,11 +33,14 @@ ROOMS = {
     "learnings": "Learnings",
     "search": "Search and context",
     "configuration": "Configuration and state",
+    "transfer": "Export and import",
     "operations": "Operations",
     "review": "Review",
     "optimisation": "Optimisation",
     "evaluation": "Evaluation",
+    "mcp": "Model Context Protocol",
 }
+EXAMPLE = "Example: "
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}
 HUGE = 10**12
 
@@ -101,7 +106,7 @@ class Http:
             )
         if security := operation["security"]:
             (scopes,) = security[0].values()
-            yield f"Scope: `{scopes[0]}`."
+            yield f"Scope: `{scopes[0]}`." if scopes else "Scope: any."
         body = self._link(operation.get("requestBody", {}))
         answer = self._link(operation["responses"]["200"])
         said = [f"{title}: {link}." for title, link in (("Body", body), ("Response", answer)) if link]
@@ -264,6 +269,34 @@ class Client:
         return {"Any": "anything", "Callable": "function", "AsyncBaseTransport": "httpx transport"}.get(name, name)
 
 
+def commands(command: Any, name: str) -> Iterator[str]:
+    """The page about the command line: each command with its options and its example."""
+    below = getattr(command, "commands", {})
+    parameters = [each for each in command.params if "--help" not in each.opts]
+    if parameters or not below:
+        yield f"## {name}"
+        yield command.help or ""
+        if parameters:
+            yield table(("option", "meaning"), [_option(each) for each in parameters])
+        if (command.epilog or "").startswith(EXAMPLE):
+            yield f"```sh\n{command.epilog.removeprefix(EXAMPLE)}\n```"
+    for word, subcommand in below.items():
+        yield from commands(subcommand, f"{name} {word}")
+
+
+def _option(parameter: Any) -> tuple[str, str]:
+    is_argument = parameter.param_type_name == "argument"
+    default = None if callable(parameter.default) else parameter.default
+    notes = [parameter.help or ""]
+    if parameter.required:
+        notes.append("Required.")
+    elif default is True and getattr(parameter, "secondary_opts", None):
+        notes.append(f"`{parameter.secondary_opts[0]}` turns it off.")
+    elif default not in (None, False, "", []):
+        notes.append(f"Default: `{default}`.")
+    return parameter.name if is_argument else parameter.opts[0], " ".join(notes).replace("|", "\\|")
+
+
 def _format_name(parameter: inspect.Parameter) -> str:
     return f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name
 
@@ -293,11 +326,16 @@ def written(page: str, parts: Iterator[str]) -> str:
 
 
 def main(reference: Path = REFERENCE, words_file: Path = WORDS, *, check: bool) -> list[str]:
-    """Writes both pages, or with `check` none; returns what is wrong."""
+    """Writes the pages, or with `check` none; returns what is wrong."""
     words = Words(tomllib.loads(words_file.read_text()))
     http = Http(create_app(Settings()).openapi(), words)
     stale = []
-    for name, parts in (("http.md", http.page()), ("client.md", Client(http.shapes, words).page())):
+    pages = {
+        "http.md": http.page(),
+        "client.md": Client(http.shapes, words).page(),
+        "cli.md": commands(typer.main.get_command(app), "reflexio"),
+    }
+    for name, parts in pages.items():
         path = reference / name
         before = path.read_text()
         after = written(before, parts)

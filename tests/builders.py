@@ -3,7 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -67,7 +68,13 @@ def on_database(folder: Path, act: Callable[[SqliteDatabase], Awaitable[T]]) -> 
         finally:
             await database.close()
 
-    return asyncio.run(run())
+    return run_apart(run())
+
+
+def run_apart(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end in a thread: while Playwright is open, the main one has an event loop already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def every_turn(client: ReflexioClient, user_id: str, *, top_k: int = 10_000) -> list[Interaction]:

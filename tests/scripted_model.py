@@ -56,6 +56,7 @@ class Raw:
     body: bytes
     status: int = 200
     content_type: str = "application/json"
+    encoding: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,8 +217,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _encoded(asked: Asked, answer: Answer) -> tuple[Raw, dict[str, str]]:
     match answer:
-        case Raw():
-            return answer, {}
+        case Raw(encoding=encoding):
+            return answer, {"Content-Encoding": encoding} if encoding else {}
         case Failure(status, message, code, headers):
             error = {"error": {"message": message, "type": code or "scripted_error", "code": code or None}}
             return Raw(json.dumps(error).encode(), status), headers

@@ -15,7 +15,7 @@ from reflexio.aggregation.worker import AggregationWorker
 from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import InvalidRequest, ReflexioError, StorageTaken
-from reflexio.interactions.erase import WithdrawUser
+from reflexio.interactions.erase import WithdrawUser, finish_erasures
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
 from reflexio.learning.rerun import RerunWorker
 from reflexio.learning.scheduler import LearningScheduler
@@ -50,6 +50,7 @@ DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT, EXPIRED_KEPT, WINDOWS_KEPT = 7 * 86_400, 86_400, 30 * 86_400, 86_400
 NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
 HOUR, TAKE_OVER_SECONDS, WIPE_SECONDS = 3600.0, 1.0, 1.0
+ERASURE_LEFT_SECONDS, ORGANISATIONS_AT_ONCE = 60, 100
 
 
 @dataclass
@@ -113,22 +114,18 @@ class Reflexio:
     def start(self) -> None:
         """Starts the background work."""
         indexing = (self._warm, self._index, self._embed)
-        for work in (self._tidy_hourly, *indexing, self._learn, self._aggregate, self._optimise):
+        for work in (self._tidy_hourly, self._finish_erasures, *indexing, self._learn, self._aggregate, self._optimise):
             self._tasks.start(restart_on_error(work))
 
     async def _warm(self) -> None:
         await self.database.warm(self.embedder.name)
 
     async def _embed(self) -> None:
-        async def wait_for_quiet() -> bool:
+        def is_quiet() -> bool:
             # Turns are found by their words before they have vectors: embedding yields to learning too.
-            if not await self.traffic.wait_for_quiet():
-                return False
-            if self.learning_scheduler.is_learning:
-                await asyncio.sleep(self.traffic.QUIET)
-            return not self.learning_scheduler.is_learning
+            return self.traffic.is_quiet and not self.learning_scheduler.is_learning
 
-        await keep_embedding(self.database, self.embedder, self.index_status, wait_for_quiet)
+        await keep_embedding(self.database, self.embedder, self.index_status, is_quiet)
 
     async def _index(self) -> None:
         await keep_indexing(self.database, self.index_status, lambda: self.traffic.is_busy)
@@ -169,6 +166,18 @@ class Reflexio:
         await self.database.forget_profiles(now - EXPIRED_KEPT)
         await self.database.forget_orphans(now - WINDOWS_KEPT)
         await self.database.wipe()
+
+    async def _finish_erasures(self) -> None:
+        """Goes on with erasures that the end of a process interrupted. A caller who repeats the call comes first, for
+        the receipt."""
+        await self._works.wait()
+        while True:
+            before = self.clock.now() - ERASURE_LEFT_SECONDS
+            for org_id in await self.database.erasing_organisations(ORGANISATIONS_AT_ONCE):
+                store = self.database.of(org_id)
+                if await finish_erasures(store, self.clock, self.withdraw_user, self.work, begun_before=before):
+                    await self.forget_texts()
+            await asyncio.sleep(ERASURE_LEFT_SECONDS)
 
     async def _tidy_hourly(self) -> None:
         while True:

@@ -6,6 +6,7 @@ ReflexioError
 ├─ NotAuthorised           the caller: send a valid key
 │  ├─ KeyNeeded            the operator: create a key
 │  └─ NotPermitted         the caller: send a key with the scope
+│     └─ ForeignOrigin     the operator: name the origin of the web page
 ├─ NotFound                the caller: name something that exists
 ├─ Conflict                the caller: read the state again
 ├─ RateLimited             the caller: wait `retry_after` seconds
@@ -76,6 +77,10 @@ class KeyNeeded(NotAuthorised):
 
 class NotPermitted(NotAuthorised):
     """This key lacks the scope {scope!r}; `reflexio keys create --scopes {scope}` creates one that has it."""
+
+
+class ForeignOrigin(NotPermitted):
+    """Web pages of {origin!r} may not call this; the operator can name it in REFLEXIO_CORS_ORIGINS."""
 
 
 class NotFound(ReflexioError):

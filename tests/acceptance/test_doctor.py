@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from reflexio.app import DATABASE
 from reflexio.learning import stall
 from reflexio.ports.storage import LearnedWindow
-from tests.builders import new_key, on_database
+from tests.builders import new_key, on_database, request, said
 from tests.scripted_model import Failure, ScriptedModel, Spoken, scripted_model
 
 KEY = "sk-secret-of-the-doctor"
@@ -108,6 +109,29 @@ def test_stalls_and_windows_that_were_set_aside_are_findings(tmp_path: Path) -> 
     assert "The model is away." in details
     assert "1 windows are set aside" in details
     assert "It was too odd." in details
+
+
+def test_a_damaged_page_and_rows_that_contradict_each_other_are_findings(tmp_path: Path) -> None:
+    async def publish(database: Any) -> None:
+        waiting = request()
+        store = database.of("default")
+        await store.write(lambda tx: tx.requests.add(waiting))
+        await store.write(lambda tx: tx.interactions.add(waiting, said("Where is my parcel?")))
+        await database.wipe()
+
+    on_database(tmp_path, publish)
+    code, report = examine(tmp_path)
+    assert (code, finding(report, "database")["ok"]) == (1, False)  # nobody has marked the user
+    assert "1 turns that learning has forgotten" in finding(report, "database")["detail"]
+    file = tmp_path / DATABASE
+    content = bytearray(file.read_bytes())
+    page = content.rindex(b"Where is my parcel?") // 4096 * 4096
+    content[page : page + 12] = b"\xff" * 12
+    file.write_bytes(content)
+    code, report = examine(tmp_path)
+    assert (code, finding(report, "database")["ok"]) == (1, False)
+    assert "is damaged" in finding(report, "database")["detail"]
+    assert "restore a backup" in finding(report, "database")["remedy"]
 
 
 def test_without_json_a_finding_is_a_line(tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
 
 import httpx
 import pytest
 
 from reflexio.client.sync import ReflexioClient
 from reflexio.server.process import free_port
-from tests.acceptance.test_learning_with_a_model import KEY, attentive, contents, say, status, windows
-from tests.builders import eventually, problem
+from tests.acceptance.test_learning_with_a_model import FACT, KEY, attentive, contents, say, status, windows
+from tests.builders import eventually, problem, turns
 from tests.conftest import Org, Running
 from tests.scripted_model import Answer, Asked, Failure, Raw, ScriptedModel, Spoken, scripted_model
 
@@ -77,6 +78,45 @@ def test_a_window_that_is_too_long_is_learned_in_parts(client: ReflexioClient, m
     model.otherwise = small
     answer = say(client, "Hello there.", "Hi.", "I am vegetarian.", "Noted.", "What is on?", "Soup.")
     assert (answer.learning_status, contents(client)) == ("done", ["The user is vegetarian."])
+
+
+class SmallServer:
+    """A llama.cpp server as it is installed: one slot, 4,096 tokens for prompt and answer, and a template that drops
+    tools. It follows a schema where one is its response format."""
+
+    def __init__(self) -> None:
+        self.slot, self.most_waiting, self.waiting = Lock(), 0, 0
+
+    def __call__(self, asked: Asked) -> Answer:
+        self.waiting += 1
+        self.most_waiting = max(self.most_waiting, self.waiting)
+        with self.slot:
+            self.waiting -= 1
+            if asked.prompt_tokens >= 4_096:
+                words = "the request exceeds the available context size, try increasing it"
+                return Failure(400, words, "exceed_context_size_error")
+            has_format = bool(asked.body.get("response_format"))
+            return attentive(asked) if has_format else Spoken("Sure, I can help with that!")
+
+
+@pytest.mark.slow
+def test_an_unmodified_llama_server_learns_a_long_conversation(
+    client: ReflexioClient, model: ScriptedModel, server: Running, org: Org
+) -> None:
+    small = SmallServer()
+    model.otherwise = small
+    client.update_config({"llm_config": {"concurrency": 1}, "window_size": 25, "stride_size": 20})
+    talk = [f"{'The parcel has not come yet, and nobody answers. ' * 30}This is number {n}." for n in range(24)]
+    talk[2] = FACT
+    answers = [
+        client.publish_interaction(user, turns(*talk), session_finished=True, wait_for_response=False) for user in USERS
+    ]
+    for answer in answers:
+        eventually(lambda answer=answer: status(client, answer).status == "done", seconds=90)  # type: ignore[misc]
+    assert [contents(client, user) for user in USERS] == [["The user is vegetarian."]] * 3
+    assert "set_aside" not in set().union(*(states(server, org, user) for user in USERS))
+    assert small.most_waiting == 1
+    assert any(asked.prompt_tokens >= 4_096 for asked in model.requests)
 
 
 @pytest.mark.parametrize(

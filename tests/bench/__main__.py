@@ -10,6 +10,7 @@ from tests.bench import (
     backlog,
     clustering,
     context_quality,
+    dashboard,
     embedding,
     foundation,
     languages,
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "lessons": lessons.lessons,
     "lessons-postgres": lessons.in_postgres,
     "optimisation": optimisation.optimisation,
+    "dashboard": dashboard.dashboard,
     "searching-100k": lambda: searching.searching(100_000),
     "searching-1m": lambda: searching.searching(1_000_000),
 }

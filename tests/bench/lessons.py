@@ -57,10 +57,12 @@ async def _quality() -> list[Figure]:
         found = await kept.recall(task["prompt"], k=5)
         hits += any(each.lesson.run_id == task["task"] for each in found)
     stored = await kept.store.count()
+    archived = sum(bool(hit.chunk.metadata.get("archived")) for hit in await kept.store.search("", k=stored, filter={}))
     written = sum(len(task["lessons"]) for task in tasks)
     return [
         Figure("HumanEval lessons, hit@5 by task", hits / len(tasks), "", 0.98, more_is_better=True),
         Figure(f"kept of {written} lessons, repeats counted", stored, "lessons"),
+        Figure("of these, taken for corrected by another", archived, "lessons", 0),
     ]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from reflexio.ports.storage import (
     IndexBacklog,
     LearningFilter,
     QueryVector,
+    RequestFilter,
     Store,
     TextVectors,
     TimeRange,
@@ -24,8 +26,10 @@ from reflexio.ports.storage import (
     Tx,
 )
 from reflexio.providers.scripted import ScriptedEmbedder
-from reflexio.retrieval.embedding_backlog import embed_some, index_turns
+from reflexio.retrieval.embedding_backlog import embed_some, index_rows
 from reflexio.retrieval.immediate import ImmediateEmbedder
+from reflexio.storage.fulltext import prepared
+from reflexio.storage.fulltext.index import stored_terms
 from tests.builders import request, said
 from tests.contract.conftest import BACKENDS
 
@@ -308,10 +312,10 @@ async def test_the_backlog_counts_what_waits_and_since_when(database: Database, 
     assert await backlog() == IndexBacklog()
     await store.write(publish)
     await add(store, playbook("serve tea", modified_at=200))
-    assert await backlog() == IndexBacklog(2, 100, 1, 0, 200)
-    await index_turns(database, 1)
-    assert await backlog() == IndexBacklog(1, 100, 1, 1, 100)
-    await index_turns(database, 9)
+    assert await backlog() == IndexBacklog(2, 0, 100, 1, 0, 200)
+    await index_rows(database, 1)
+    assert await backlog() == IndexBacklog(1, 0, 100, 1, 1, 100)
+    await index_rows(database, 9)
     await embed(database)
     assert await backlog() == IndexBacklog()
 
@@ -331,7 +335,7 @@ async def test_learnings_are_embedded_before_turns(database: Database, store: St
         tx.interactions.add(made, said("lamp", "tea"))
 
     await store.write(publish)
-    await index_turns(database, 10)
+    await index_rows(database, 10)
     (row,) = await add(store, playbook("serve tea"))
     waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
     assert (waiting[0].row_id, len(waiting)) == (row, 3)
@@ -344,7 +348,7 @@ async def test_learnings_are_embedded_before_turns(database: Database, store: St
     cosines = await store.read(lambda tx: tx.interactions.cosines([*found.ids, 999], vector))
     assert cosines == dict(zip(found.ids, found.scores, strict=True))
     assert await database.of("other").read(lambda tx: tx.interactions.cosines(found.ids, vector)) == {}
-    await store.write(lambda tx: tx.interactions.remove_all())
+    await store.write(lambda tx: tx.requests.remove_some(RequestFilter()))
     assert (await store.read(lambda tx: tx.interactions.by_vector(TurnFilter("ann"), vector, 9))).ids == ()
     assert (await store.read(lambda tx: tx.interactions.by_words(TurnFilter("ann"), "tea", 9))).ids == ()
 
@@ -377,7 +381,7 @@ async def test_long_turns_are_indexed_in_short_writes(database: Database, store:
         tx.interactions.add(made, said("tea " * 40_000, "lamp " * 30_000, "cup", "saucer"))
 
     await store.write(publish)
-    assert [await index_turns(database, 500) for _ in range(3)] == [1, 3, 0]
+    assert [len(await index_rows(database, 500)) for _ in range(3)] == [1, 3, 0]
 
 
 async def test_a_turn_deleted_while_its_terms_are_made_is_not_indexed(database: Database, store: Store) -> None:
@@ -387,8 +391,82 @@ async def test_a_turn_deleted_while_its_terms_are_made_is_not_indexed(database: 
         tx.interactions.add(made, said("lamp", "tea"))
 
     await store.write(publish)
-    turns = await database.read_vectors(lambda vectors: vectors.turns_to_index(10))
+    turns = await database.read_vectors(lambda vectors: vectors.to_index(10))
     await store.write(lambda tx: tx.interactions.remove("ann", turns[0].id))
-    await database.write_vectors(lambda vectors: vectors.index_turns(turns))
+    await database.write_vectors(lambda vectors: vectors.index(turns))
     waiting = await database.read_vectors(lambda vectors: vectors.waiting(10))
     assert [row.row_id for row in waiting] == [turns[1].id]
+
+
+async def test_each_organisation_has_its_share_of_the_word_index_and_of_embedding(database: Database) -> None:
+    """One with an endless backlog before it delays another one's few rows by one batch at most."""
+
+    def publish(tx: Tx, count: int) -> None:
+        tx.requests.add(made := request())
+        tx.interactions.add(made, said(*(f"tea {number}" for number in range(count))))
+
+    for org, count in (("a", 40), ("b", 200), ("c", 3)):
+        await database.of(org).write(lambda tx, count=count: publish(tx, count))  # type: ignore[misc]
+        await add(database.of(org), *(playbook(f"lamp {number}") for number in range(2)))
+    rows = await index_rows(database, 30)
+    assert Counter(row.org_id for row in rows) == {"a": 10, "b": 10, "c": 3}
+    batch = await embed_some(database, WORDS, 12)
+    assert Counter(row.org_id for row in batch) == {"a": 4, "b": 4, "c": 4}
+    assert {row.kind for row in batch[:2]} == {"user_playbook"}
+
+
+async def test_organisations_take_turns_when_they_are_many(database: Database) -> None:
+    for number in range(40):
+        await add(database.of(f"org{number:02}"), *(playbook(f"lamp {n}") for n in range(3)))
+    seen, after = set[str](), ""
+    for _ in range(4):
+        rows = await embed_some(database, WORDS, 16, after=after)
+        after = rows[-1].org_id
+        seen |= {row.org_id for row in rows}
+    assert len(seen) == 40
+
+
+async def test_a_large_import_is_indexed_in_short_writes(database: Database, store: Store) -> None:
+    rows = await add(store, *(playbook(f"lamp{n} " + "tea " * 20_000) for n in range(8)), playbook("cup"))
+    waiting = await database.read_vectors(lambda queue: queue.backlog())
+    assert waiting.learnings_not_indexed == len(rows)
+    sizes = []
+    while indexed := await index_rows(database, 500):
+        sizes.append(sum(row.letters for row in indexed))
+    assert max(sizes) <= 200_000
+    assert await by_words(store, "lamp7") == [rows[7]]
+    assert await by_words(store, "cup") == [rows[8]]
+    await embed(database)
+    assert await database.read_vectors(lambda queue: queue.backlog()) == IndexBacklog()
+
+
+async def test_what_is_changed_or_deleted_before_it_is_indexed_is_not_found_by_its_former_words(
+    database: Database, store: Store
+) -> None:
+    rows = await add(store, *(playbook(f"lamp{n} " + "tea " * 20_000) for n in range(8)))
+    seen = await database.read_vectors(lambda vectors: vectors.to_index(500))
+
+    def change(tx: Tx) -> None:
+        first = tx.learnings.many(rows)[rows[0]]
+        tx.learnings.replace(replace(first, content="saucer"))
+        tx.learnings.remove(LearningFilter(Kind.USER_PLAYBOOK, ids=(rows[1],)))
+
+    await store.write(change)
+    await database.write_vectors(lambda vectors: vectors.index(seen))
+    assert await by_words(store, "lamp0") == await by_words(store, "lamp1") == []
+    assert await by_words(store, "saucer") == [rows[0]]
+
+
+async def test_terms_of_long_texts_are_made_outside_of_the_write(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set[str]()
+    make = stored_terms
+
+    def observed(text: str) -> str:
+        if len(text) > 100:
+            threads.add(threading.current_thread().name)
+        return make(text)
+
+    monkeypatch.setattr(prepared, "stored_terms", observed)
+    (row,) = await add(store, playbook("lamp " + "tea " * 20_000))
+    assert await by_words(store, "lamp") == [row]
+    assert not any("writer" in name for name in threads), threads

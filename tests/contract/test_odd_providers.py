@@ -5,34 +5,35 @@ The good answer holds one fact and one instruction. A behaviour is either read (
 """
 
 import asyncio
+import gzip
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from email.utils import formatdate
 from threading import Lock
-from typing import Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
 from reflexio.errors import (
     ContextTooLong,
-    Declined,
     ProviderError,
-    ProviderRefused,
     ProviderUnavailable,
     UnreadableAnswer,
 )
+from reflexio.learners.llm.schemas import ExtractionAnswer
+from reflexio.models.learning import ProfileTimeToLive
 from reflexio.ports.chat import Messages, Reply
-from reflexio.providers.chat.reading import Fields, read_answer
+from reflexio.providers.chat.fields import Fields
+from reflexio.providers.chat.reading import read_answer
 from reflexio.providers.chat.resolve import DEFAULT_OPTIONS, CallOptions, ProviderCredentials, PydanticChat, resolve
 from tests.contract import odd_server
+from tests.contract.odd_answers import FACT, GOOD, READ, RULE, TEXT, call, calls, completion, text
+from tests.contract.odd_failures import CUT, FAILING, REPAIRED, body
 from tests.contract.odd_server import Behaviour
-from tests.scripted_model import Answer, Asked, Failure, Filtered, Raw, Refusal, ScriptedModel, Spoken, scripted_model
+from tests.scripted_model import Answer, Asked, Failure, Raw, ScriptedModel, Spoken, scripted_model
 
-FACT = {"content": "Lives in Oslo.", "quote": "I moved to Oslo"}
-RULE = {"content": "Offer a pickup point.", "quote": "then I'd rather\nfetch it"}
-GOOD = {"facts": [FACT], "rules": [RULE]}
-TEXT = json.dumps(GOOD)
 QUESTION = Messages("Note what matters.", "I moved to Oslo; then I'd rather fetch it.")
 PATIENCE = CallOptions(timeout=0.3)
 
@@ -49,143 +50,6 @@ class Notes(BaseModel):
 
 
 EXPECTED = Notes.model_validate(GOOD)
-
-
-def completion(message: dict[str, Any], finish: str | None = "stop", **more: Any) -> Raw:
-    """A whole response; a value of `...` leaves the field out."""
-    usage = {"prompt_tokens": 700, "completion_tokens": 50, "total_tokens": 750}
-    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
-    body |= {"choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}], **more}
-    return Raw(json.dumps({name: value for name, value in body.items() if value is not ...}).encode())
-
-
-def call(arguments: Any, **more: Any) -> dict[str, Any]:
-    made = {"id": "c", "type": "function", "function": {"name": "answer", "arguments": arguments}, **more}
-    return {name: value for name, value in made.items() if value is not ...}
-
-
-def calls(*made: dict[str, Any], finish: str | None = "tool_calls", **more: Any) -> Raw:
-    return completion({"content": None, "tool_calls": list(made)}, finish, **more)
-
-
-def text(words: Any, finish: str | None = "stop", **more: Any) -> Raw:
-    return completion({"content": words, **more}, finish)
-
-
-def stream(*deltas: dict[str, Any]) -> Raw:
-    chunks = [{"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    lines = [": keep-alive", *(f"data: {json.dumps(chunk)}" for chunk in chunks), "data: [DONE]"]
-    return Raw("\n\n".join(lines).encode(), content_type="text/event-stream")
-
-
-READ: dict[str, Raw] = {
-    "a tool call": calls(call(TEXT)),
-    "arguments as an object": calls(call(GOOD)),
-    "arguments encoded twice": calls(call(json.dumps(TEXT))),
-    "arguments and then a tag": calls(call(TEXT + "\n</function>")),
-    "a raw line break in a string": calls(call(TEXT.replace("\\n", "\n"))),
-    "a trailing comma": calls(call(TEXT[:-1] + ",}")),
-    "one call for each list": calls(
-        call(json.dumps({"facts": [FACT], "rules": []})), call({"rules": [RULE], "facts": []})
-    ),
-    "the same call twice": calls(call(TEXT), call(TEXT)),
-    "another name of the tool": calls({"id": "c", "type": "function", "function": {"name": "f.x", "arguments": TEXT}}),
-    "a call without id": calls(call(TEXT, id=...)),
-    "a call with the id null": calls(call(TEXT, id=None)),
-    "a call without type": calls(call(TEXT, type=...)),
-    "the older function_call": completion({"content": None, "function_call": {"name": "answer", "arguments": TEXT}}),
-    "no usage": calls(call(TEXT), usage=...),
-    "usage null": calls(call(TEXT), usage=None),
-    "usage of zeros": calls(call(TEXT), usage={"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}),
-    "usage in words": calls(call(TEXT), usage={"prompt_tokens": "many", "details": None}),
-    "no id, time and model": calls(call(TEXT), id=..., created=..., model=..., object=...),
-    "finish null": calls(call(TEXT), finish=None),
-    "finish of another kind": calls(call(TEXT), finish="end_turn"),
-    "finish length with a whole answer": calls(call(TEXT), finish="length"),
-    "wrapped in the name of the tool": calls(call(json.dumps({"answer": GOOD}))),
-    "wrapped twice": calls(call(json.dumps({"arguments": json.dumps({"result": GOOD})}))),
-    "a field more": calls(call(json.dumps({**GOOD, "thoughts": "hm"}))),
-    "lists as strings": calls(call({name: json.dumps(value) for name, value in GOOD.items()})),
-    "entries as strings": calls(call({name: [json.dumps(value[0])] for name, value in GOOD.items()})),
-    "JSON as text": text(TEXT),
-    "JSON in a fence between words": text(f"Of course {{name}}!\n```json\n{TEXT}\n```\nAnything {{else}}?"),
-    "thoughts before": text(f"<think>Is {{facts: …}} right?</think>{TEXT}"),
-    "thoughts without a beginning": text(f'Maybe {{"facts": []}}? No.\n</think>\n\n{TEXT}'),
-    "a call written as text": text(f"<tool_call>{json.dumps({'name': 'answer', 'arguments': GOOD})}</tool_call>"),
-    "content in parts": text([{"type": "text", "text": TEXT[:30]}, {"type": "text", "text": TEXT[30:]}]),
-    "the answer among the thoughts": text(None, reasoning_content=f"So: {TEXT}"),
-    "thoughts apart": text(TEXT, reasoning_content='{"facts": []}'),
-    "a stream that nobody asked for": stream({"role": "assistant", "content": TEXT[:20]}, {"content": TEXT[20:]}),
-    "a stream with a tool call": stream(
-        {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "answer", "arguments": TEXT[:9]}}]},
-        {"tool_calls": [{"index": 0, "function": {"arguments": TEXT[9:]}}]},
-    ),
-}
-
-CUT = len(TEXT) - 20  # in the middle of the rule
-REPAIRED: dict[str, Answer] = {
-    "empty arguments": calls(call("")),
-    "an empty object": calls(call("{}")),
-    "null for lists": calls(call('{"facts": null, "rules": null}')),
-    "words": Spoken("There is nothing to note here."),
-    "content null": text(None),
-    "content empty": text(""),
-    "cut off in a call": calls(call(TEXT[:CUT]), finish="length"),
-    "cut off in the text": text(TEXT[:CUT], finish="length"),
-    "cut off while it was thinking": text("<think>Let me {see", finish="length"),
-    "a rejected tool_choice": Failure(400, "tool_choice 'required' is not supported while thinking"),
-    "tools that need a flag": Failure(500, "tools param requires a chat template (--jinja)"),
-    "tools that are unknown": Failure(400, "this model does not support tools"),
-    "no endpoint with tools": Failure(404, "No endpoints found that support tool use"),
-    "a rejected schema": Failure(400, "Invalid schema for function 'answer'", "invalid_function_parameters"),
-    "a rejection without a reason": Failure(400, "Bad Request"),
-    "only streams": Failure(400, "This model only supports stream mode, set stream to true."),
-    "a limit of another name": Failure(
-        400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-    ),
-    "a limit that is too high": Failure(400, "max_tokens is too large: 16000. At most 4096 are possible."),
-    "a context for both": Failure(400, "maximum context length is 8192 tokens, however you requested 16200"),
-}
-
-FAILING: dict[str, tuple[Answer, type[ProviderError], str]] = {
-    "no choices": (completion({}, choices=[]), ProviderUnavailable, "without a message"),
-    "choices null": (completion({}, choices=None), ProviderUnavailable, "without a message"),
-    "an error with status 200": (
-        Raw(b'{"error": {"message": "upstream is away", "code": 502}}'),
-        ProviderUnavailable,
-        "upstream is away",
-    ),
-    "a rate limit with status 200": (
-        Raw(b'{"error": {"message": "slow down", "type": "rate_limit_error"}}'),
-        ProviderUnavailable,
-        "slow down",
-    ),
-    "a refused key with status 200": (
-        Raw(b'{"error": {"message": "who are you", "code": "401"}}'),
-        ProviderRefused,
-        "who are you",
-    ),
-    "a web page": (Raw(b"<html>Welcome</html>", content_type="text/html"), ProviderUnavailable, "else than JSON"),
-    "nothing": (Raw(b""), ProviderUnavailable, "nothing"),
-    "another kind of JSON": (Raw(b"[1, 2]"), ProviderUnavailable, "else than JSON"),
-    "a redirect": (Raw(b"", 307), ProviderRefused, "redirects"),
-    "a refusal": (Refusal("I will not."), Declined, "I will not"),
-    "a content filter": (Filtered(), Declined, "declined"),
-    "a filtered prompt": (Failure(400, "triggering the content management policy"), Declined, "policy"),
-    "a context that is too short": (
-        Failure(400, "the request exceeds the available context size, try increasing it"),
-        ContextTooLong,
-        "context size",
-    ),
-    "a body that is too long": (Failure(413, "Payload too large"), ContextTooLong, "too large"),
-    "a wrong key": (Failure(401, "no such key"), ProviderRefused, "no such key"),
-    "an unknown model": (Failure(404, "model 'x' not found"), ProviderRefused, "not found"),
-    "an empty account": (Failure(402, "Insufficient Balance"), ProviderRefused, "Balance"),
-    "an empty account as a limit": (Failure(429, "You exceeded your current quota"), ProviderRefused, "quota"),
-    "a model that loads": (Failure(503, "Loading model"), ProviderUnavailable, "Loading"),
-    "a server error": (Failure(500, "oops"), ProviderUnavailable, "oops"),
-    "a bad gateway": (Raw(b"<html>Bad gateway</html>", 502, "text/html"), ProviderUnavailable, "502"),
-}
 
 
 @pytest.fixture
@@ -215,6 +79,18 @@ async def test_a_good_answer_is_read_whatever_it_is_wrapped_in(model: ScriptedMo
     assert reply.answer == EXPECTED
     assert model.calls == reply.spend.calls == 1
     assert reply.spend.input_tokens > 0
+
+
+async def test_names_in_another_case_are_read_on_every_level(model: ScriptedModel) -> None:
+    fact = {"Evidence": {"Turn": 3, "Text": "in Oslo"}, "Type": "profile", "Content": "Oslo.", "timeToLive": "1 week"}
+    rule = {"type": "playbook", "content": "Wait.", "metadata": {"Name": "Ann"}}
+    model.answers.append(text(json.dumps({"Profiles": {"1": fact}, "PlayBooks": [rule]})))
+    async with opened(model.url) as chat:
+        answer = (await chat.ask(QUESTION, ExtractionAnswer)).answer
+    assert [(fact.content, fact.evidence[0].text, fact.time_to_live) for fact in answer.profiles] == [
+        ("Oslo.", "in Oslo", ProfileTimeToLive.ONE_WEEK)
+    ]
+    assert answer.playbooks[0].metadata == {"Name": "Ann"}
 
 
 @pytest.mark.parametrize("behaviour", [name for name in READ if name.startswith(("no usage", "usage"))])
@@ -261,12 +137,78 @@ async def test_a_connection_that_breaks_or_never_ends_is_given_up(behave: Behavi
     assert not raised.value.is_overloaded
 
 
-@pytest.mark.parametrize(("wait", "seconds"), [("7", 7.0), ("soon", 0.0)])
-async def test_a_rate_limit_says_how_long_to_wait(model: ScriptedModel, wait: str, seconds: float) -> None:
-    model.answers.append(Failure(429, "Rate limit reached", headers={"Retry-After": wait}))
+@pytest.mark.parametrize(
+    ("words", "headers", "seconds"),
+    [
+        ("Rate limit reached", {"Retry-After": "7"}, 7.0),
+        ("Rate limit reached", {"Retry-After": "soon"}, 0.0),
+        ("Rate limit reached", {"Retry-After": "1.5"}, 2.0),
+        ("Rate limit reached", {"Retry-After": "nan"}, 0.0),
+        ("Rate limit reached", {"Retry-After": "-3"}, 0.0),
+        ("Rate limit reached", {"Retry-After": "Mon, 01 Jan 2001 00:00:00 GMT"}, 0.0),
+        ("Rate limit reached", {"Retry-After-Ms": "2500"}, 2.5),
+        ("Rate limit reached. Please try again in 7.5s.", {}, 8.0),
+        ("Rate limit reached. Please try again in 820ms.", {}, 1.0),
+        ("Please wait for 2 minutes.", {}, 120.0),
+    ],
+)
+async def test_a_rate_limit_says_how_long_to_wait(
+    model: ScriptedModel, words: str, headers: dict[str, str], seconds: float
+) -> None:
+    model.answers.append(Failure(429, words, headers=headers))
     with pytest.raises(ProviderUnavailable) as raised:
         await ask(model.url)
     assert (raised.value.retry_after, raised.value.is_overloaded) == (seconds, True)
+
+
+async def test_a_date_until_which_to_wait_is_honoured(model: ScriptedModel) -> None:
+    model.answers.append(Failure(429, "slow", headers={"Retry-After": formatdate(time.time() + 100, usegmt=True)}))
+    with pytest.raises(ProviderUnavailable) as raised:
+        await ask(model.url)
+    assert 50 < raised.value.retry_after <= 100
+
+
+async def test_a_delay_in_the_details_of_an_error_is_honoured(model: ScriptedModel) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
+    model.answers.append(body([{"error": {"code": 429, "message": "Quota of a minute", "details": details}}], 429))
+    with pytest.raises(ProviderUnavailable) as raised:
+        await ask(model.url)
+    assert raised.value.retry_after == 34.0
+
+
+@pytest.mark.parametrize("most", [10, 3_000_000])
+async def test_a_compressed_answer_is_read_up_to_the_same_length(model: ScriptedModel, most: int) -> None:
+    padded = Raw(text(TEXT).body + b" " * most)
+    compressed = Raw(gzip.compress(padded.body), encoding="gzip")
+    model.otherwise = compressed
+    if most == 10:
+        assert (await ask(model.url)).answer == EXPECTED
+    else:
+        with pytest.raises(UnreadableAnswer, match="longer than"):
+            await ask(model.url)
+
+
+async def test_a_server_that_streams_and_knows_no_options_of_streams_is_read(model: ScriptedModel) -> None:
+    def picky(asked: Asked) -> Answer:
+        if not asked.body.get("stream"):
+            return Failure(400, "This model only supports streaming.")
+        return Failure(400, "Unknown parameter: 'stream_options'.") if "stream_options" in asked.body else GOOD
+
+    model.otherwise = picky
+    async with opened(model.url) as chat:
+        assert (await chat.ask(QUESTION, Notes)).spend.calls == 3
+        assert (await chat.ask(QUESTION, Notes)).spend.calls == 1
+
+
+async def test_a_model_without_a_role_of_the_system_reads_the_instructions_all_the_same(model: ScriptedModel) -> None:
+    def without_system(asked: Asked) -> Answer:
+        return Failure(400, "System role not supported") if asked.instructions else GOOD
+
+    model.otherwise = without_system
+    async with opened(model.url) as chat:
+        assert (await chat.ask(QUESTION, Notes)).answer == EXPECTED
+        assert model.requests[-1].case == f"{QUESTION.instructions}\n\n{QUESTION.case}"
+        assert (await chat.ask(QUESTION, Notes)).spend.calls == 1
 
 
 async def test_complete_entries_of_a_cut_answer_are_used_and_the_rest_is_asked_for(model: ScriptedModel) -> None:
@@ -289,6 +231,54 @@ def test_half_an_entry_is_never_used(end: int) -> None:
     read = read_answer([TEXT[:end]], Fields.of(Notes)).values
     assert read.get("facts", []) in ([], [FACT])
     assert read.get("rules", []) in ([], [RULE])
+
+
+@pytest.mark.parametrize(
+    ("counted", "error"), [(2_048, ContextTooLong), (4_000, UnreadableAnswer), (7, UnreadableAnswer)]
+)
+async def test_a_prompt_that_a_server_shortens_in_silence_is_too_long(
+    model: ScriptedModel, counted: int, error: type[UnreadableAnswer]
+) -> None:
+    usage = {"prompt_tokens": counted, "completion_tokens": 9}
+    model.otherwise = completion({"content": "Hello! How can I help you today?"}, usage=usage)
+    async with opened(model.url) as chat:
+        with pytest.raises(UnreadableAnswer) as raised:
+            await chat.ask(Messages("Note what matters. " * 700, "I moved to Oslo."), Notes)
+    assert type(raised.value) is error
+    assert ("its context is too short" in str(raised.value)) == (error is ContextTooLong)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        '{"facts":[{"a":1},',
+        '{"facts":[{"a":"b"}],',
+        "{facts:[{'a':'b'},",
+        "facts: [",
+        "</think>{",
+        '{"a":"{',
+        "&quot;{",
+    ],
+)
+def test_the_longest_answer_is_read_in_a_moment(unit: str) -> None:
+    begun = time.process_time()
+    read_answer([unit * (1_900_000 // len(unit))], Fields.of(Notes))
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("written", "facts"),
+    [
+        ('First {"facts": [1], "rules": []}, or rather {"facts": [2], "rules": []}.', [2]),
+        ('{"facts": [1], "rules": []} {"facts": [2], "rules": []}', [1, 2]),
+        ('{"facts": [1], "rules": []}\nAn example of a fact: {"content": "x"}', [1]),
+        ('</think>{"facts": [2], "rules": [{"content": "cu', [2]),
+        ('<think>{"facts": [1], "rules": []}</think>{"facts": [2], "ru', [2]),
+        ("facts: [1] is wrong, so facts: [2]\nrules: []", [2]),
+    ],
+)
+def test_the_last_word_counts(written: str, facts: list[int]) -> None:
+    assert read_answer([written], Fields.of(Notes)).values["facts"] == facts
 
 
 def without_tools(asked: Asked) -> Answer:

@@ -86,7 +86,7 @@ async def test_a_forgotten_user_is_named_by_no_operation(store: Store) -> None:
     await add(store, replace(RERUN, current_user_id="ann", processed_users=1))
     await store.write(lambda tx: tx.operations.note("a", UserProgress("ann")))
     await store.write(lambda tx: tx.operations.note("a", UserProgress("bob")))
-    await store.write(lambda tx: tx.erasures.remove("ann"))
+    await store.write(lambda tx: tx.erasures.remove_some("ann"))
     operation = await store.read(lambda tx: tx.operations.get("a"))
     assert operation is not None
     assert (operation.current_user_id, operation.processed_users) == ("", 1)
@@ -170,7 +170,7 @@ async def test_no_statement_about_work_reaches_another_organisation(database: Da
 
     def touch(tx: Tx) -> list[object]:
         tx.operations.put(ended("a"))
-        tx.erasures.remove("ann")
+        tx.erasures.remove_some("ann")
         return [
             tx.operations.get("a"),
             tx.operations.hold("a"),

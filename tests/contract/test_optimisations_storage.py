@@ -74,7 +74,7 @@ async def test_what_is_kept_twice_is_there_once(store: Store) -> None:
 async def test_what_was_tried_with_a_user_can_be_forgotten(store: Store) -> None:
     (made,) = await added(store, job())
     await store.write(lambda tx: fill(tx, made.job_id))
-    await store.write(lambda tx: tx.erasures.remove("ann"))
+    await store.write(lambda tx: tx.erasures.remove_some("ann"))
     left = await store.read(lambda tx: tx.optimisations.evaluations(made.job_id))
     assert [each.user_id for each in left] == ["bob"]
 

@@ -18,6 +18,7 @@ from reflexio.ports.storage import (
     LearningFilter,
     NewApiKey,
     Receipt,
+    RemovedRequests,
     RequestFilter,
     Store,
     TimeRange,
@@ -180,14 +181,26 @@ async def test_requests_are_filtered_by_everything(store: Store) -> None:
 async def test_removing_a_request_takes_its_turns(store: Store) -> None:
     for each in "abc":
         await add(store, request(each), said(each))
-    assert await store.write(lambda tx: tx.requests.remove(RequestFilter(request_id="a"))) == 1
-    assert await store.write(lambda tx: tx.requests.remove_ids(["b", "unknown"])) == 1
+    assert await store.write(lambda tx: tx.requests.remove_some(RequestFilter(request_id="a"))) == RemovedRequests(1, 1)
+    assert await store.write(lambda tx: tx.requests.remove_some(["b", "unknown"])) == RemovedRequests(1, 1)
     assert await turns_of(store) == ["c"]
 
 
 async def test_ten_thousand_ids_can_be_removed_at_once(store: Store) -> None:
     await add(store, request("r9999"))
-    assert await store.write(lambda tx: tx.requests.remove_ids([f"r{n}" for n in range(10_000)])) == 1
+    assert await store.write(lambda tx: tx.requests.remove_some([f"r{n}" for n in range(10_000)]))
+
+
+async def test_many_turns_are_removed_a_few_in_each_write(store: Store) -> None:
+    await add(store, request("long"), said(*(f"turn {number}" for number in range(450))))
+    await add(store, request("short"), said("tea"))
+    await add(store, request("huge"), said("x" * 150_000, "y" * 150_000))
+    removed = []
+    while some := await store.write(lambda tx: tx.requests.remove_some(RequestFilter())):
+        removed.append((some.requests, some.turns))
+    assert removed == [(0, 200), (0, 200), (0, 52), (3, 1)]
+    assert await turns_of(store) == []
+    assert await store.read(lambda tx: tx.requests.count()) == 0
 
 
 async def test_finishing_marks_the_newest_request_of_the_session(store: Store) -> None:
@@ -248,14 +261,12 @@ async def test_no_statement_reaches_another_organisation(database: Database) -> 
         return [
             tx.requests.get("r"),
             tx.requests.finish("ann", "s"),
-            tx.requests.remove(RequestFilter()),
-            tx.requests.remove_ids(["r"]),
+            tx.requests.remove_some(RequestFilter()),
+            tx.requests.remove_some(["r"]),
             tx.requests.count(),
             tx.interactions.of_requests(["r"]),
             tx.interactions.count_unlearned("r"),
             tx.interactions.remove("ann", turn.interaction_id),
-            tx.interactions.remove_all(),
-            tx.interactions.remove_all("ann"),
             tx.interactions.count(),
             tx.users.waiting("ann"),
             tx.users.remove("ann"),
@@ -271,7 +282,7 @@ async def test_no_statement_reaches_another_organisation(database: Database) -> 
 async def test_interaction_ids_are_never_used_again(store: Store) -> None:
     await add(store, request("a"))
     first = (await store.read(lambda tx: tx.interactions.of_requests(["a"])))[-1].interaction_id
-    await store.write(lambda tx: tx.interactions.remove_all())
+    await store.write(lambda tx: tx.requests.remove_some(RequestFilter()))
     await add(store, request("b"))
     assert (await store.read(lambda tx: tx.interactions.of_requests(["b"])))[-1].interaction_id > first
 
@@ -369,12 +380,16 @@ async def test_the_backlog_is_walked_page_after_page(database: Database) -> None
     places = [(org, user) for org in ("one", "two") for user in ("ann", "bob", "cid")]
     for org, user in places:
         await database.of(org).write(lambda tx, user=user: tx.users.mark_unlearned(user, 100))  # type: ignore[misc]
-    seen, after = [], None
-    while page := await database.backlog(2, after=after):
-        assert len(page) <= 2
-        after = page[-1]
-        seen += [(each.org_id, each.user_id) for each in page]
-    assert seen == places
+    assert await database.waiting_organisations(5) == ["one", "two"]
+    assert await database.waiting_organisations(1) == ["one"]
+    assert await database.waiting_organisations(5, after="one") == ["two", "one"]
+    for org in ("one", "two"):
+        store, seen, after = database.of(org), list[tuple[str, str]](), None
+        while page := await store.read(lambda tx, after=after: tx.users.longest_waiting(2, after=after)):  # type: ignore[misc]
+            assert len(page) <= 2
+            after = page[-1]
+            seen += [(user.org_id, user.user_id) for user in page]
+        assert seen == [place for place in places if place[0] == org]
 
 
 async def test_waking_ends_the_pause_and_keeps_the_number_of_tries(store: Store) -> None:

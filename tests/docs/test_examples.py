@@ -1,10 +1,13 @@
 """The Python of each page runs as one program against a new server, and shell lines name what exists."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from reflexio.server.app import create_app
 from reflexio.settings import Settings, variable
 from tests.docs.markdown import PAGES, ROOT, Block, Page
 
-LANGUAGES = {"python", "sh", "json", "text"}
+LANGUAGES = {"python", "sh", "json", "toml", "text"}
 
 
 def _runnable(page: Page) -> list[Block]:
@@ -69,6 +72,23 @@ def test_examples_exist() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_block_names_a_language_that_is_checked(path: Path) -> None:
     assert {block.language for block in Page(path).blocks()} <= LANGUAGES
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_configuration_of_other_programs_can_be_read_and_names_commands_that_exist(path: Path) -> None:
+    for block in Page(path).blocks():
+        if block.language in ("json", "toml") and not block.fragment:
+            read = json.loads if block.language == "json" else tomllib.loads
+            for arguments in _reflexio_commands(read("\n".join(block.code))):
+                _parse(typer.main.get_command(app), arguments)
+
+
+def _reflexio_commands(configuration: Any) -> Iterator[list[str]]:
+    if isinstance(configuration, dict):
+        if configuration.get("command") == "reflexio":
+            yield configuration["args"]
+        for part in configuration.values():
+            yield from _reflexio_commands(part)
 
 
 def _parse(command: Any, words: list[str]) -> None:

@@ -33,7 +33,7 @@ from reflexio.agents.events import (
     StopReason,
     ThresholdMet,
 )
-from reflexio.agents.lessons.correction import correction
+from reflexio.agents.lessons.correction import conflict, correction
 from reflexio.agents.lessons.store import LessonStore
 from reflexio.language.words import content_words
 
@@ -420,7 +420,7 @@ def bears_on(lesson: Lesson, feedback: str) -> bool:
     Without feedback nothing is known, and every lesson that was shown is counted.
     """
     named = {word for word in content_words(feedback) if word.isalpha()}
-    return not named or bool(named & content_words(lesson.content)) or bool(correction(feedback, lesson.content))
+    return not named or bool(named & content_words(lesson.content)) or bool(conflict(feedback, lesson.content))
 
 
 def without_corrected(lessons: Sequence[Lesson], newest: Lesson) -> list[Lesson]:

@@ -8,10 +8,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import product
 from typing import Any
 
 from reflexio.errors import Conflict
 from reflexio.interactions.redaction import redact_values
+from reflexio.learning.wording_history import wording_history
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.playbook import ReviewerRequest, UpdateAgentPlaybookRequest, UpdatePlaybookStatusRequest
 from reflexio.models.profile import UpdateResponse
@@ -70,6 +72,16 @@ def state_of(playbook: Learning) -> str:
     words = [getattr(playbook, name) for name in CHANGEABLE]
     state = (playbook.review.value, playbook.status.value, *map(str, words))
     return sha256("\0".join(state).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def version_seen(playbook: Learning, events: Sequence[LineageEvent], state: str) -> Learning | None:
+    """The playbook as it was in a state that `state_of` told; None when its lineage does not go back to it."""
+    for version in wording_history(playbook, events):
+        for review, status in product(PlaybookStatus, Status):
+            earlier = dataclasses.replace(version.learning, review=review, status=status)
+            if state_of(earlier) == state:
+                return earlier
+    return None
 
 
 async def decide(

@@ -14,6 +14,7 @@ from reflexio.aggregation.service import AUTOMATIC_SERVICE, AggregationRun, Aggr
 from reflexio.errors import Conflict, ReflexioError
 from reflexio.jobs import operations
 from reflexio.jobs.background import BackgroundTasks
+from reflexio.jobs.retry import is_pausing
 from reflexio.jobs.token_budget import allowed
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
@@ -92,7 +93,7 @@ def is_due(tx: Tx, pool: Pool, now: int) -> bool:
     if not allowed(tx, config, now) or (tx.stalls.get() and not pool.retry_at):
         return False
     if pool.retry_at:
-        return pool.retry_at <= now
+        return not is_pausing(pool.retry_at, now)
     has_enough = pool.fresh >= aggregator_settings(config, pool.name).reaggregation_trigger_count
     # The absolute difference: a clock that was set back must not hold up anything for as long.
     is_quiet = abs(now - pool.signalled_at) >= QUIET_SECONDS

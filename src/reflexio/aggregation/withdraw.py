@@ -1,33 +1,71 @@
 """Withdraws an erased user's part in agent playbooks. The playbooks stay: they belong to everybody."""
 
 import dataclasses
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from reflexio.aggregation.service import aggregator_settings
 from reflexio.models.config import PlaybookAggregatorConfig
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.organisations.configuration import stored_config
-from reflexio.ports.storage import LearningFilter, LineageEvent, TurnScope, Tx
+from reflexio.ports.storage import LearningFilter, LineageEvent, Store, TurnFilter, Tx
 from reflexio.retrieval.filters import all_pages
 
 
-def withdraw_user(tx: Tx, user_id: str, now: int, *, withdraw_unsupported: bool) -> int:
+@dataclass(frozen=True)
+class UserPart:
+    """The playbooks and turns of a user, by which the user's part in agent playbooks is found."""
+
+    playbooks: Set[int]
+    turns: Set[int]
+
+    @classmethod
+    def read(cls, tx: Tx, user_id: str) -> "UserPart":
+        own = LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)
+        turns = tx.interactions.newest(TurnFilter(user_id), tx.interactions.count(user_id))
+        return cls({row.id for row in all_pages(tx, own)}, set(turns))
+
+    def involved(self, tx: Tx, now: int) -> list[int]:
+        """The agent playbooks that the user has a part in: the rest of them is read without keeping writers waiting."""
+        if not self.playbooks and not self.turns:
+            return []
+        rows = all_pages(tx, LearningFilter(Kind.AGENT_PLAYBOOK, statuses=None))
+        return [row.id for row in rows if _without_user(row, self.playbooks, self.turns, now) is not row]
+
+
+async def withdraw_user(
+    store: Store, user_id: str, now: int, *, withdraw_unsupported: bool, also: Callable[[Tx], None]
+) -> int:
     """Removes the windows of a user from agent playbooks, before the rows of the user are removed.
 
     A pending playbook that fewer than `min_distinct_users` still support is archived; with `withdraw_unsupported`,
     also each playbook that fewer users than `min_cluster_size` support. Returns how many. What nobody supports any more
     is deleted, unless it is current and a person approved it.
+
+    `also` removes the user's playbooks in the same transaction: after that nothing new can be made of them.
     """
-    own = LearningFilter(Kind.USER_PLAYBOOK, user_id=user_id, statuses=None)
-    playbooks = {row.id for row in all_pages(tx, own)}
-    turns = {turn.turn.interaction_id for turn in tx.interactions.within(TurnScope(), user_id)}
-    if not playbooks and not turns:
-        return 0
+    part = await store.read(lambda tx: UserPart.read(tx, user_id))
+    withdrawn, removes = 0, [also]
+    while True:
+        involved = await store.read(lambda tx: part.involved(tx, now))
+        if not involved and not removes:
+            return withdrawn
+
+        def withdraw(tx: Tx, involved: list[int] = involved, removes: list[Callable[[Tx], None]] = removes) -> int:
+            count = _withdraw(tx, part, involved, now, withdraw_unsupported=withdraw_unsupported)
+            for remove in removes:
+                remove(tx)
+            return count
+
+        withdrawn += await store.write(withdraw)
+        removes = []
+
+
+def _withdraw(tx: Tx, part: UserPart, numbers: Sequence[int], now: int, *, withdraw_unsupported: bool) -> int:
     config, withdrawn = stored_config(tx), 0
-    # All rows are read first: a changed row would appear again at another place in the list.
-    for row in list(all_pages(tx, LearningFilter(Kind.AGENT_PLAYBOOK, statuses=None))):
-        remaining = _without_user(row, playbooks, turns, now)
+    for row in tx.learnings.many(numbers).values():
+        remaining = _without_user(row, part.playbooks, part.turns, now)
         if remaining is row:
             continue
         least = _least_support(row, aggregator_settings(config, row.name), withdraw_unsupported)

@@ -1,4 +1,4 @@
-"""The command line, `reflexio …`: one module for each group of commands. Errors of ours are one line and exit code 1.
+"""The command line, `reflexio …`: one module for each group of commands. An error is one line that names the remedy.
 
 A command parses its options and calls the server, or a service on the embedded database; it decides nothing itself.
 """
@@ -8,17 +8,10 @@ import sys
 
 def main() -> None:
     """Runs the command line."""
-    from reflexio.errors import ReflexioError
-
     try:
         from reflexio.cli.app import app
+        from reflexio.cli.exit_codes import run
     except ModuleNotFoundError as error:
         sys.stderr.write(f"reflexio: {error}. Install the server: pip install 'reflexio-learn[server]'\n")
         sys.exit(1)
-    try:
-        app()
-    except ReflexioError as error:
-        from reflexio.models.wording import without_hidden
-
-        sys.stderr.write(f"reflexio: {without_hidden(str(error))}\n")
-        sys.exit(1)
+    sys.exit(run(app))

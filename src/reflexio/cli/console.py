@@ -7,6 +7,9 @@ from rich.segment import Segment
 
 from reflexio.cli.terminal import visible
 
+PIPE_WIDTH = 100_000
+"""Columns: longer than the longest line."""
+
 
 class Terminal(Console):
     """A rich console that adds colours itself, and shows none that are in the text."""
@@ -14,3 +17,11 @@ class Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+def unlimited() -> Terminal:
+    """A console that fits its terminal; in a pipe it neither wraps nor cuts lines."""
+    console = Terminal()
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console

@@ -40,7 +40,7 @@ def demo() -> None:
         _show_loop(client, console)
     console.print("\nThe demo is over: its server is stopped and its folder is deleted.")
     console.print("[bold]make serve[/bold] starts a server that keeps running: see docs/quickstart.md.")
-    console.print("There is no web page for review yet: [bold]reflexio review[/bold] asks in the terminal.")
+    console.print("Review there at [bold]/review[/bold], or in the terminal: [bold]reflexio review[/bold].")
 
 
 def _show_loop(client: ReflexioClient, console: Terminal) -> None:

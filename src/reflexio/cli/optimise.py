@@ -1,11 +1,14 @@
 """`reflexio optimise`: search for better wording of a playbook on a running server, and show the result."""
 
+import sys
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reflexio.cli.exit_codes import INTERRUPTED
+from reflexio.cli.options import AsJson, Url, connect
+from reflexio.cli.output import moment, print_json, print_response, print_table
 from reflexio.cli.terminal import echo
 
 if TYPE_CHECKING:  # at run time these load where they are used: a starting server needs none of them
@@ -22,94 +25,96 @@ if TYPE_CHECKING:  # at run time these load where they are used: a starting serv
 app = typer.Typer(
     help="Search for better wording of playbooks, tested against the real assistant.", no_args_is_help=True
 )
-Url = Annotated[str, typer.Option(help="Address of the server (REFLEXIO_URL, else http://127.0.0.1:8081).")]
 JobId = Annotated[int, typer.Argument(help="The number that `reflexio optimise list` shows.")]
 POLL_SECONDS = 0.25
 DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def _connect(url: str) -> "ReflexioClient":
-    from reflexio.client.sync import ReflexioClient
-
-    return ReflexioClient(url_endpoint=url)
-
-
-@app.command()
+@app.command(epilog="Example: reflexio optimise run 12 --dry-run")
 def run(
     playbook_id: Annotated[int, typer.Argument(help="The number of the playbook.")],
     user: Annotated[bool, typer.Option("--user", help="The number is that of a user playbook.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the maximum number of calls.")] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end.")] = True,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end, with its progress.")] = True,
     seed: Annotated[
         int | None, typer.Option(help="Random seed; the same seed and answers make the same search.")
     ] = None,
+    as_json: AsJson = False,
     url: Url = "",
 ) -> None:
-    """Search for better wording of one playbook, and show the progress."""
+    """Search for better wording of one playbook, tested against your assistant. The winner waits for review.
+
+    At the end it shows what was tried and what changed. The exit code is 1 when the job was skipped or failed.
+    """
     agent_playbook_id, user_playbook_id = (None, playbook_id) if user else (playbook_id, None)
-    with _connect(url) as client:
+    with connect(url) as client:
         response = client.run_playbook_optimization(
             agent_playbook_id, dry_run, user_playbook_id=user_playbook_id, seed=seed
         )
         success = response.success
-        if dry_run:
+        if dry_run and not as_json:
             _print_estimate(response)
-        elif response.job_id is None or response.status == "skipped" or not wait:
-            echo(f"Job {response.job_id} is {response.status}. {response.msg}")
+        elif dry_run or response.job_id is None or response.status == "skipped" or not wait:
+            words = f"Job {response.job_id} is {response.status}. {response.msg}"
+            print_response(response, words, as_json=as_json)
         else:
             _follow(client, response.job_id)
             result = client.get_playbook_optimization(response.job_id)
-            _print_result(result)
+            _print_result(result, as_json=as_json)
             success = result.job.status == "completed"
     if not success:
         raise typer.Exit(1)
 
 
-@app.command("list")
+@app.command("list", epilog="Example: reflexio optimise list --limit 5")
 def list_jobs(
-    limit: Annotated[int, typer.Option(help="Maximum number of jobs.", min=1, max=1000)] = 20, url: Url = ""
+    limit: Annotated[int, typer.Option(help="Maximum number of jobs.", min=1, max=1000)] = 20,
+    as_json: AsJson = False,
+    url: Url = "",
 ) -> None:
-    """List the jobs, newest first."""
-    from rich.table import Table
-    from rich.text import Text
+    """List the jobs, newest first.
 
-    from reflexio.cli.console import Terminal
-
-    table = Table("job", "playbook", "status", "started", "evaluations", "best", "reason")
-    with _connect(url) as client:
-        for job in client.get_playbook_optimizations(limit).jobs:
-            started = datetime.fromtimestamp(job.created_at, UTC).strftime("%Y-%m-%d %H:%M")
-            best = "" if job.best_score is None else f"{job.best_score:.2f}"
-            target, reason = f"{job.target_kind} {job.target_id}", Text(job.decision_reason)
-            table.add_row(str(job.job_id), target, job.status, started, str(job.evaluations), best, reason)
-    Terminal().print(table)
+    In a pipe a line has: job, playbook, status, start, evaluations, best score, reason.
+    """
+    with connect(url) as client:
+        jobs = client.get_playbook_optimizations(limit).jobs
+    if as_json:
+        print_json({"jobs": jobs})
+        return
+    columns = ("job", "playbook", "status", "started", "evaluations", "best", "reason")
+    print_table(columns, map(_row, jobs), empty="Nothing was optimised yet; `reflexio optimise run` begins.")
 
 
-@app.command()
-def show(job_id: JobId, url: Url = "") -> None:
+def _row(job: "PlaybookOptimizationJob") -> tuple[object, ...]:
+    best = "" if job.best_score is None else f"{job.best_score:.2f}"
+    target = f"{job.target_kind} {job.target_id}"
+    return job.job_id, target, job.status, moment(job.created_at), job.evaluations, best, job.decision_reason
+
+
+@app.command(epilog="Example: reflexio optimise show 3")
+def show(job_id: JobId, as_json: AsJson = False, url: Url = "") -> None:
     """Show one job: the candidates, the decision, and how the winner differs from the incumbent."""
-    with _connect(url) as client:
-        _print_result(client.get_playbook_optimization(job_id))
+    with connect(url) as client:
+        _print_result(client.get_playbook_optimization(job_id), as_json=as_json)
 
 
-@app.command()
-def cancel(job_id: JobId, url: Url = "") -> None:
-    """Cancel a job. No playbook is changed."""
-    with _connect(url) as client:
+@app.command(epilog="Example: reflexio optimise cancel 3")
+def cancel(job_id: JobId, as_json: AsJson = False, url: Url = "") -> None:
+    """Cancel a job. No playbook is changed. The exit code is 1 when the job had ended already."""
+    with connect(url) as client:
         response = client.cancel_playbook_optimization(job_id)
-    echo(f"Job {job_id}: {response.msg}")
+    print_response(response, f"Job {job_id}: {response.msg}", as_json=as_json)
     if not response.success:
         raise typer.Exit(1)
 
 
 def _print_estimate(response: "RunPlaybookOptimizationResponse") -> None:
-    from reflexio.cli.console import Terminal
     from reflexio.models.optimisation import OptimizationEstimate
 
-    console, estimate = Terminal(), response.estimate or OptimizationEstimate()
-    console.print(response.msg or "")
-    console.print(f"windows to search with {estimate.train_windows}, held out {estimate.validation_windows}")
-    console.print(
+    estimate = response.estimate or OptimizationEstimate()
+    echo(response.msg or "")
+    echo(f"windows to search with {estimate.train_windows}, held out {estimate.validation_windows}")
+    echo(
         f"at most: assistant calls {estimate.assistant_calls} (each retried up to "
         f"{estimate.assistant_retries_per_call} times), judge calls {estimate.judge_calls}, "
         f"reflection calls {estimate.reflection_calls}"
@@ -122,12 +127,18 @@ def _follow(client: "ReflexioClient", job_id: int) -> None:
     from reflexio.cli.console import Terminal
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[counts]}")
-    with Progress(*columns, console=Terminal(stderr=True)) as progress:
-        bar = progress.add_task(f"job {job_id}", total=None, counts="")
-        while not (job := client.get_playbook_optimization(job_id, details=False).job).has_ended:
-            progress.update(bar, total=job.max_metric_calls or None, completed=job.metric_calls, counts=_counts(job))
-            time.sleep(POLL_SECONDS)
-        progress.update(bar, total=max(1, job.metric_calls), completed=max(1, job.metric_calls), counts=_counts(job))
+    try:
+        with Progress(*columns, console=Terminal(stderr=True), disable=not sys.stderr.isatty()) as progress:
+            bar = progress.add_task(f"job {job_id}", total=None, counts="")
+            while not (job := client.get_playbook_optimization(job_id, details=False).job).has_ended:
+                most, done = job.max_metric_calls or None, job.metric_calls
+                progress.update(bar, total=most, completed=done, counts=_counts(job))
+                time.sleep(POLL_SECONDS)
+            done = max(1, job.metric_calls)
+            progress.update(bar, total=done, completed=done, counts=_counts(job))
+    except KeyboardInterrupt:
+        echo(f"The server goes on with it. To stop it: reflexio optimise cancel {job_id}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _counts(job: "PlaybookOptimizationJob") -> str:
@@ -138,12 +149,15 @@ def _counts(job: "PlaybookOptimizationJob") -> str:
     )
 
 
-def _print_result(result: "GetPlaybookOptimizationResponse") -> None:
+def _print_result(result: "GetPlaybookOptimizationResponse", *, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+        return
     from rich.text import Text
 
-    from reflexio.cli.console import Terminal
+    from reflexio.cli.console import unlimited
 
-    console, job = Terminal(), result.job
+    console, job = unlimited(), result.job
     console.print(f"[bold]Job {job.job_id}[/bold], {job.target_kind} {job.target_id}: {_counts(job)}, seed {job.seed}")
     console.print(Text(job.decision_reason))
     if result.candidates:

@@ -115,6 +115,7 @@ from reflexio.models.search import (
     UnifiedSearchRequest,
     UnifiedSearchResponse,
 )
+from reflexio.models.transfer import ExportRowsRequest, ExportRowsResponse, ImportRowsRequest, ImportRowsResponse
 from reflexio.models.usage import MarkNotifiedResponse, StallStateResponse, UsageResponse
 
 A = TypeVar("A", bound=BaseModel)
@@ -293,6 +294,12 @@ WHOAMI = _get("/api/whoami", WhoamiResponse)
 STORAGE_STATS = _get("/api/storage_stats", StorageStatsResponse)
 GET_USAGE = _get("/api/usage", UsageResponse)
 GET_STALL_STATE = _get("/stall_state", StallStateResponse)
+
+# Export and import
+EXPORT_ROWS = ClientRoute("POST", "/api/export_rows", ExportRowsResponse, ExportRowsRequest)
+IMPORT_ROWS = ClientRoute(
+    "POST", "/api/import_rows", ImportRowsResponse, ImportRowsRequest, changes=LEARNINGS, seconds=LEARNING_SECONDS
+)
 
 # Evaluation
 GET_EVALUATIONS = _read(

@@ -7,10 +7,11 @@ run again; their finished steps return the stored results.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
+from reflexio.engine.lanes import LaneLimiter
 from reflexio.engine.steps import StepRunner, run_workflow, to_json
 from reflexio.errors import NotFound, ReflexioError, StorageUnavailable
 from reflexio.ports.clock import Clock, SystemClock
@@ -25,40 +26,12 @@ CLOSED = "The engine is closed; unfinished jobs continue at the next start."
 
 
 @dataclass
-class _Lane:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
-class LaneLimiter:
-    """One job of a lane at a time, lanes side by side up to `concurrency`, first come first served.
-
-    Only one job of a lane waits for a free slot, so a long lane does not delay the others.
-    """
-
-    def __init__(self, concurrency: int) -> None:
-        self._slots = asyncio.Semaphore(concurrency)
-        self._lanes: dict[str, _Lane] = {}
-
-    @asynccontextmanager
-    async def slot(self, name: str) -> AsyncIterator[None]:
-        lane = self._lanes.setdefault(name, _Lane())
-        lane.users += 1
-        try:
-            async with lane.lock, self._slots:
-                yield
-        finally:
-            lane.users -= 1
-            if not lane.users:
-                del self._lanes[name]
-
-
-@dataclass
 class _ActiveJob:
     """A job that has not ended. `stored` is true once the journal has it; `waiters` are the callers of `wait`."""
 
     enqueued: EnqueuedJob
     stored: "asyncio.Future[bool]"
+    task: "asyncio.Task[None] | None" = None
     waiters: "set[asyncio.Future[Job]]" = field(default_factory=set)
 
     @property
@@ -185,6 +158,9 @@ class DurableWork:
         if active is None or active.is_over:
             return False
         await self._end(active, replace(active.enqueued.job, state="cancelled"))
+        # The step under way may wait for an answer that never comes: its place is for the next job.
+        if active.task:
+            active.task.cancel()
         return True
 
     async def forget(self, before: int) -> int:
@@ -230,12 +206,12 @@ class DurableWork:
     def _begin(self, enqueued: EnqueuedJob) -> _ActiveJob:
         active = _ActiveJob(enqueued, asyncio.get_running_loop().create_future())
         self._jobs[enqueued.job.key] = active
-        self._spawn(self._run(active))
+        active.task = self._spawn(self._run(active))
         return active
 
     async def _run(self, active: _ActiveJob) -> None:
-        async with self._lanes.slot(active.enqueued.lane):
-            if not await active.stored or self._closing or active.is_over:
+        async with self._lanes.slot(active.enqueued.lane, active.enqueued.organisation):
+            if not await asyncio.shield(active.stored) or self._closing or active.is_over:
                 return
             enqueued = active.enqueued
             if enqueued.begun >= self._crashes:

@@ -5,10 +5,11 @@ Each call may be repeated after a crash without another effect. An operation wit
 `ABANDONED_AFTER` seconds counts as dead: it is shown as failed, and another one may begin.
 """
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from reflexio.errors import Conflict, NotFound, ReflexioError, StorageUnavailable
 from reflexio.jobs.token_budget import USED_UP
@@ -17,12 +18,16 @@ from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Store, Tx
 from reflexio.ports.work import Json, Work
 
+T = TypeVar("T")
+
 log = logging.getLogger("reflexio.jobs")
 
 KEPT = 20
 """Operations of a service that stay readable."""
 USERS_SHOWN = 1000
 """Users named in a status, newest last. The counts cover all users."""
+CANCELLED_WITHIN = 1.0
+"""Seconds between two looks at whether somebody has cancelled the operation, here or at another server."""
 USERS_STREAMED = 20
 """Users named in each live event. There is an event for every user, so it must stay small."""
 
@@ -206,11 +211,13 @@ class OperationRun:
     is_within_budget: Callable[[Tx, int], bool]
 
     async def run(
-        self, work: Callable[[], Awaitable[bool]], on_error: Callable[[ReflexioError], Awaitable[None]] | None = None
+        self,
+        work: Callable[[], Coroutine[Any, Any, bool]],
+        on_error: Callable[[ReflexioError], Awaitable[None]] | None = None,
     ) -> Json:
         """Ends the operation as `work` ends: completed on True, cancelled on False, failed on an error of ours."""
         try:
-            complete = await work()
+            complete = bool(await self.unless_cancelled(work()))
         except Conflict as error:
             # The operation was taken for dead, and another one may have begun: the rest is not ours any more.
             log.warning("operation %s stops: %s", self.operation_id, error)
@@ -224,6 +231,25 @@ class OperationRun:
         end = finish if complete else stop
         await self.store.write(lambda tx: end(tx, self.operation_id, self.clock.now()))
         return {"complete": complete}
+
+    async def unless_cancelled(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """What `work` returns; None when somebody cancels the operation: then the work ends in its middle.
+
+        It may wait for a model that never answers. Its steps may end anywhere, as they do in a crash.
+        """
+        working = asyncio.create_task(work)
+        try:
+            while not (await asyncio.wait({working}, timeout=CANCELLED_WITHIN))[0]:
+                if await self.store.read(self._is_cancelled):
+                    return None
+            return working.result()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    def _is_cancelled(self, tx: Tx) -> bool:
+        operation = tx.operations.get(self.operation_id)
+        return operation is not None and operation.cancel_requested
 
     async def heartbeat(self, current_user_id: str = "") -> bool:
         """Records a heartbeat; returns False when somebody cancelled. Raises when today's budget is used up."""

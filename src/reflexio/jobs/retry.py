@@ -22,6 +22,11 @@ def backoff(attempts: int, longest: int = LONGEST_BACKOFF) -> int:
     return min(longest, BACKOFF_SECONDS << min(attempts, 10))
 
 
+def is_pausing(retry_at: int, now: int) -> bool:
+    """Whether it is too early to try again. A time far ahead was set by a clock that has been set back since."""
+    return 0 < retry_at - now <= LONGEST_BACKOFF
+
+
 def with_retries(
     steps: Steps, prefix: str, store: Store, clock: Clock, operation: str, pause: Pause = asyncio.sleep
 ) -> Steps:

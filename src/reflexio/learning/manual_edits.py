@@ -51,7 +51,7 @@ async def add(
     waiting = sum(learning.text not in vectors.of for learning in new)
     message = f"Added {len(ids)} {LABELS[new[0].kind]}(s)"
     if waiting:
-        message += f"; {waiting} found by their words now, and by meaning once embedded in the background"
+        message += f"; {waiting} found by meaning once embedded in the background"
     return AddResponse(added_count=len(ids), message=message, ids=public, unembedded_count=waiting, redacted=redacted)
 
 
@@ -189,16 +189,21 @@ async def delete_profiles(store: Store, request: DeleteUserProfileRequest) -> De
     if not request.search_query.strip():
         raise InvalidRequest("Give profile_id or search_query; delete_all_profiles deletes all.")
     where = LearningFilter(Kind.PROFILE, user_id=request.user_id, contains=request.search_query.strip())
-    count = await store.write(lambda tx: tx.learnings.remove(where))
+    count = await _remove(store, where)
     return DeleteResponse(message=f"Deleted {count} profile(s)")
 
 
 async def delete_many(store: Store, *filters: LearningFilter) -> BulkDeleteResponse:
-    def delete(tx: Tx) -> int:
-        return sum(tx.learnings.remove(dataclasses.replace(where, statuses=None)) for where in filters)
-
-    count = await store.write(delete)
+    count = sum([await _remove(store, dataclasses.replace(where, statuses=None)) for where in filters])
     return BulkDeleteResponse(deleted_count=count, message=f"Deleted {count} row(s)")
+
+
+async def _remove(store: Store, where: LearningFilter) -> int:
+    """Removes a few rows at a time: other writes are made in between."""
+    total = 0
+    while removed := await store.write(lambda tx: tx.learnings.remove_some(where)):
+        total += removed
+    return total
 
 
 async def profile_statistics(store: Store, clock: Clock) -> ProfileStatisticsResponse:

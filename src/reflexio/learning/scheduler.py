@@ -6,9 +6,10 @@ The database knows who has unlearned turns; users are learned side by side, each
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from reflexio.errors import ReflexioError
 from reflexio.jobs.background import BackgroundTasks
@@ -16,18 +17,20 @@ from reflexio.jobs.token_budget import allowed
 from reflexio.learning.failure import fail
 from reflexio.learning.finished_steps import begun_windows
 from reflexio.learning.stall import StallMonitor
-from reflexio.learning.window import PlannedWindow, WindowTask, is_backlog_due, is_due, lane_of, next_window
+from reflexio.learning.window import PlannedWindow, WindowTask, is_backlog_due, is_due, next_window
 from reflexio.learning.worker import WORKFLOW
 from reflexio.models.config import Config
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
+from reflexio.ports.fair_share import may_take_place
 from reflexio.ports.storage import Database, Tx, Waiting
 from reflexio.ports.work import Job, Work
 
 log = logging.getLogger("reflexio.learn")
 
 POLL_SECONDS, IDLE_POLLS = 0.25, 7
-PAGE_SIZE = 200
+PAGE_SIZE, ORGANISATIONS_AT_ONCE = 200, 16
+"""Users and organisations that are looked at in one poll; the next poll goes on behind them."""
 MOST_RUNNING, MOST_RUNNING_WHEN_BUSY = 32, 1
 """Windows in progress at most: few, so that little is left to do when many callers come."""
 NOTHING_LEFT = PlannedWindow((), "", "", "")
@@ -49,11 +52,13 @@ class LearningScheduler:
     clock: Clock
     stalls: StallMonitor
     tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
-    _running: Counter[str] = field(default_factory=Counter)
-    """Windows in progress, by lane."""
+    _running: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Windows in progress, by organisation and user."""
     _has_room: asyncio.Event = field(default_factory=asyncio.Event)
     """Half of the windows in progress are done: more may start before the next poll."""
-    _page_end: Waiting | None = None
+    _last_organisation: str = ""
+    _page_ends: dict[str, Waiting] = field(default_factory=dict)
+    """Of organisations whose users do not fit in a page: where the next one begins."""
     _nobody_waits: bool = False
 
     @property
@@ -79,30 +84,42 @@ class LearningScheduler:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def start_due(self, most: int = PAGE_SIZE) -> int:
-        """Starts a window of every user who is due, while fewer than `most` run; returns how many were started."""
+        """Starts a window of every user who is due, while fewer than `most` run; returns how many were started.
+
+        Organisations take turns, and each may have its fair share whatever the windows of others wait for.
+        """
         started = 0
-        running = sum(1 for count in self._running.values() if count)
-        # Page after page, in a cycle: users who wait for long without being due hide nobody.
-        page = await self.database.backlog(PAGE_SIZE, after=self._page_end)
-        self._nobody_waits = not page and self._page_end is None
-        self._page_end = page[-1] if len(page) == PAGE_SIZE else None
-        for waiting in await self._find_due(page):
-            if started + running < most and not self._running[lane_of(waiting.org_id, waiting.user_id)]:
+        organisations = await self.database.waiting_organisations(ORGANISATIONS_AT_ONCE, after=self._last_organisation)
+        self._nobody_waits = not organisations
+        self._last_organisation = organisations[-1] if len(organisations) == ORGANISATIONS_AT_ONCE else ""
+        due = [await self._find_due(org_id, PAGE_SIZE // len(organisations)) for org_id in organisations]
+        for waiting in (user for turn in zip_longest(*due) for user in turn if user):
+            place = waiting.org_id, waiting.user_id
+            if not self._running[place] and self._may_begin(waiting.org_id, most, len(organisations)):
                 started += await self._start(waiting)
         return started
 
-    async def _find_due(self, page: Sequence[Waiting]) -> list[Waiting]:
-        """Users who may be due, by one read of each organisation: most wait for more turns."""
-        now, due = self.clock.now(), list[Waiting]()
-        for org_id in dict.fromkeys(waiting.org_id for waiting in page):
-            users = [waiting for waiting in page if waiting.org_id == org_id]
+    def _may_begin(self, org_id: str, most: int, organisations: int) -> bool:
+        running = [organisation for (organisation, _), count in self._running.items() if count]
+        organisations = max(organisations, len({org_id, *running}))
+        return may_take_place(places=most, taken=len(running), own=running.count(org_id), organisations=organisations)
 
-            def read(tx: Tx, users: list[Waiting] = users) -> list[Waiting]:
-                config, backlogs = stored_config(tx), tx.interactions.backlogs([user.user_id for user in users])
-                counted = [(user, backlogs.get(user.user_id)) for user in users]
-                return [user for user, count in counted if not count or is_backlog_due(count, user, config, now)]
+    async def _find_due(self, org_id: str, limit: int) -> list[Waiting]:
+        """Users who may be due, in one read: most wait for more turns."""
+        now, after = self.clock.now(), self._page_ends.get(org_id)
 
-            due += await self.database.of(org_id).read(read)
+        def read(tx: Tx) -> tuple[list[Waiting], list[Waiting]]:
+            users = tx.users.longest_waiting(limit, after=after)
+            config, backlogs = stored_config(tx), tx.interactions.backlogs([user.user_id for user in users])
+            counted = [(user, backlogs.get(user.user_id)) for user in users]
+            return users, [user for user, count in counted if not count or is_backlog_due(count, user, config, now)]
+
+        page, due = await self.database.of(org_id).read(read)
+        # Page after page, in a cycle: users who wait for long without being due hide nobody.
+        if len(page) == limit:
+            self._page_ends[org_id] = page[-1]
+        else:
+            self._page_ends.pop(org_id, None)
         return due
 
     async def _start(self, waiting: Waiting) -> int:
@@ -123,13 +140,13 @@ class LearningScheduler:
             return next_window(turns, config, begun) if is_due(turns, waiting, config, now) else None
 
         window = await store.read(plan)
-        lane = lane_of(waiting.org_id, waiting.user_id)
-        if window is None or self._running[lane]:
+        place = waiting.org_id, waiting.user_id
+        if window is None or self._running[place]:
             return 0
         if window is NOTHING_LEFT:
             await store.write(lambda tx: tx.users.clear_unlearned(waiting.user_id))
             return 0
-        self._running[lane] += 1
+        self._running[place] += 1
         task = window_task(waiting.org_id, waiting.user_id, window, attempt=waiting.attempts)
         self.tasks.start(self._watch(task, waiting.attempts))
         return 1
@@ -143,7 +160,7 @@ class LearningScheduler:
         return most is not None and self._count_running(org_id) >= most
 
     def _count_running(self, org_id: str) -> int:
-        return sum(1 for lane, count in self._running.items() if count and lane.startswith(f"{org_id}/"))
+        return sum(1 for (organisation, _), count in self._running.items() if count and organisation == org_id)
 
     async def _watch(self, task: WindowTask, attempts: int) -> None:
         try:
@@ -154,7 +171,7 @@ class LearningScheduler:
         except ReflexioError as error:
             log.info("a window of %s waits: %s", task.lane, error)
         finally:
-            self._release(task.lane)
+            self._release(task.org_id, task.user_id)
 
     async def enqueue(self, task: WindowTask) -> None:
         """Appends a window to the lane of its user."""
@@ -170,16 +187,15 @@ class LearningScheduler:
     @contextmanager
     def reserve(self, org_id: str, user_id: str) -> Iterator[None]:
         """Keeps the scheduler from a user while a caller waits for that user's turns to be learned."""
-        lane = lane_of(org_id, user_id)
-        self._running[lane] += 1
+        self._running[org_id, user_id] += 1
         try:
             yield
         finally:
-            self._release(lane)
+            self._release(org_id, user_id)
 
-    def _release(self, lane: str) -> None:
-        self._running[lane] -= 1
-        if not self._running[lane]:
-            del self._running[lane]
+    def _release(self, org_id: str, user_id: str) -> None:
+        self._running[org_id, user_id] -= 1
+        if not self._running[org_id, user_id]:
+            del self._running[org_id, user_id]
         if len(self._running) == MOST_RUNNING // 2:
             self._has_room.set()

@@ -110,12 +110,15 @@ class LearningService:
         tasks = {user_id: await self._enqueue_manual(store, kind, scope, operation_id, user_id) for user_id in users}
         generated = 0
         for user_id, user_tasks in tasks.items():
-            if not await operation.heartbeat(user_id):
+            count = None
+            if await operation.heartbeat(user_id):
+                count = await operation.unless_cancelled(self._finish_user(operation, kind, user_id, user_tasks))
+            if count is None:
                 for task in (task for each_users in tasks.values() for task in each_users):
                     await self.work.cancel(task.key)
                 ended = await store.write(lambda tx: operations.stop(tx, operation_id, self.clock.now()))
                 return Generated(generated, ended.failed_users)
-            generated += await self._finish_user(operation, kind, user_id, user_tasks)
+            generated += count
         ended = await store.write(lambda tx: operations.finish(tx, operation_id, self.clock.now()))
         return Generated(generated, ended.failed_users)
 

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable
-from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff
+from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff, is_pausing
 from reflexio.models.config import Config
 from reflexio.models.usage import LONGEST_MESSAGE, Stall, StallReason
 from reflexio.organisations.configuration import stored_config
@@ -140,10 +140,9 @@ class StallMonitor:
         self._pauses[org_id] = max(until, self._pauses.get(org_id, 0))
 
     def is_paused(self, org_id: str, now: int) -> bool:
-        """A time far ahead was set by a clock that has been set back since, and is ignored."""
-        return 0 < self._pauses.get(org_id, 0) - now <= LONGEST_BACKOFF
+        return is_pausing(self._pauses.get(org_id, 0), now)
 
     def may_probe(self, org_id: str, config: Config, now: int) -> bool:
         """Whether a stalled organisation may try again: now and then, and at once with another configuration."""
         refusals = self._refusals.get(org_id)
-        return refusals is None or refusals.retry_at <= now or refusals.config != config
+        return refusals is None or not is_pausing(refusals.retry_at, now) or refusals.config != config

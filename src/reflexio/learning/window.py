@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from reflexio.jobs.retry import LONGEST_BACKOFF
+from reflexio.jobs.retry import is_pausing
 from reflexio.models.config import Config
 from reflexio.models.extraction import RecordedToolCall, Turn, Window, role_of
 from reflexio.models.identity import is_generated_session
@@ -68,17 +68,14 @@ def lane_of(org_id: str, user_id: str) -> str:
 
 
 def is_due(turns: Sequence[Unlearned], waiting: Waiting, config: Config, now: int) -> bool:
-    """Whether there are enough turns, a session is over, the user was quiet for a while, or an attempt failed.
-
-    A retry time far ahead was set by a clock that has been set back since, and is ignored.
-    """
+    """Whether there are enough turns, a session is over, the user was quiet for a while, or an attempt failed."""
     is_urgent = any(turn.request.session_finished or turn.request.force_extraction for turn in turns)
     return bool(turns) and is_backlog_due(Backlog(len(turns), is_urgent), waiting, config, now)
 
 
 def is_backlog_due(backlog: Backlog, waiting: Waiting, config: Config, now: int) -> bool:
     """The same as `is_due`, for turns that were only counted."""
-    if 0 < waiting.retry_at - now <= LONGEST_BACKOFF:
+    if is_pausing(waiting.retry_at, now):
         return False
     quiet = config.extraction_idle_timeout_seconds
     return (

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from reflexio.models import legacy
+from reflexio.models.access import KeyScope
 from reflexio.models.addresses import check_url
 from reflexio.models.redaction import Redaction
 from reflexio.models.wire import Name, NonEmpty, Source
@@ -347,6 +348,8 @@ class WhoamiResponse(BaseModel):
 
     success: bool = True
     org_id: str
+    scopes: list[KeyScope] = list(KeyScope)
+    owner: str = ""
     storage_type: str | None = None
     storage_label: str | None = None
     storage_configured: bool = True

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from zlib import crc32
 
 from reflexio.errors import InvalidRequest, NotFound, ProviderRefused, StorageUnavailable
 from reflexio.jobs.token_budget import USED_UP, allowed
@@ -39,8 +38,6 @@ from reflexio.ports.work import Work
 from reflexio.retrieval.filters import get_one
 
 WORKFLOW = "optimise"
-LANES = 2
-"""Searches side by side: each occupies a worker slot for long, and learning must not wait for them."""
 JOBS_KEPT = 500
 """Ended jobs that an organisation keeps."""
 NO_MODEL = (
@@ -216,7 +213,8 @@ class OptimisationService:
 
     async def enqueue(self, store: Store, job_id: int) -> None:
         """Enqueues the work of a job. Enqueueing it again has no effect."""
-        key, lane = job_key(store.org_id, job_id), f"optimise/{crc32(store.org_id.encode()) % LANES}"
+        # One search of an organisation at a time: each holds a slot for long, and learning must not wait for several.
+        key, lane = job_key(store.org_id, job_id), f"optimise:{store.org_id}"
         await self.work.enqueue(WORKFLOW, key, {"org_id": store.org_id, "job_id": job_id}, lane=lane)
         if key not in self._watching:
             self._watching[key] = asyncio.create_task(self._watch(store, job_id))
@@ -232,7 +230,7 @@ class OptimisationService:
             await self._end(store, job_id, "failed", work.error or work.state)
 
     async def cancel(self, store: Store, job_id: int) -> tuple[PlaybookOptimizationJob, bool]:
-        """The job, and whether it was running. A call to the assistant or a model that is under way still finishes."""
+        """The job, and whether it was running. A call to the assistant or a model that is under way is given up."""
         await self.work.ready()
         job, stopped = await self._end(store, job_id, "skipped", CANCELLED)
         if stopped:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reflexio.errors import InvalidRequest, NotFound
 from reflexio.models.access import ALL_SCOPES, KeyScope
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import Database, NewApiKey, StoredApiKey
+from reflexio.ports.storage import Database, Keys, NewApiKey, StoredApiKey
 
 DEFAULT_ORG = "default"
 LONGEST_NAME = 255
@@ -63,7 +63,19 @@ async def any_exists(database: Database) -> bool:
     return bool(await database.read_keys(lambda keys: keys.list()))
 
 
-async def revoke(database: Database, clock: Clock, key_id: int) -> None:
+async def of_organisation(database: Database, org_id: str) -> list[StoredApiKey]:
+    """The valid keys of one organisation."""
+    stored = await database.read_keys(lambda keys: keys.list())
+    return [key for key in stored if key.org_id == org_id]
+
+
+async def revoke(database: Database, clock: Clock, key_id: int, *, org_id: str | None = None) -> None:
+    """Revokes a key; with `org_id` only one of that organisation. Raises NotFound."""
     now = clock.now()
-    if not await database.write_keys(lambda keys: keys.revoke(key_id, now)):
+
+    def revoke_key(keys: Keys) -> bool:
+        is_known = org_id is None or any(key.id == key_id and key.org_id == org_id for key in keys.list())
+        return is_known and keys.revoke(key_id, now)
+
+    if not await database.write_keys(revoke_key):
         raise NotFound("`reflexio keys list` shows the valid ones.", what="key", id=key_id)

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from reflexio.jobs import token_budget
+from reflexio.models.access import Caller, KeyScope
 from reflexio.models.config import StorageStatsResponse, WhoamiResponse
 from reflexio.models.usage import UsageEntry, UsageResponse
 from reflexio.organisations.configuration import stored_config
@@ -33,8 +34,15 @@ async def usage(store: Store, clock: Clock, days: int) -> UsageResponse:
     return await store.read(read)
 
 
-def whoami(database: Database, store: Store) -> WhoamiResponse:
-    return WhoamiResponse(org_id=store.org_id, storage_type=database.type, storage_label=database.label)
+def whoami(database: Database, caller: Caller) -> WhoamiResponse:
+    scopes = [scope for scope in KeyScope if scope in caller.scopes]
+    return WhoamiResponse(
+        org_id=caller.org_id,
+        scopes=scopes,
+        owner=caller.owner,
+        storage_type=database.type,
+        storage_label=database.label,
+    )
 
 
 async def storage_stats(store: Store, clock: Clock, user_id: str) -> StorageStatsResponse:

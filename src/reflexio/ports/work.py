@@ -1,5 +1,6 @@
 """Durable work: workflows made of steps. A finished step never runs, or costs money, a second time."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -57,7 +58,8 @@ class Work(Protocol):
         that is not registered, TypeError or ValueError for data that is not JSON.
 
         Jobs of one `lane` run one after the other in the order of their enqueueing; lanes run side by side, up to
-        the configured concurrency, and none starves.
+        the configured concurrency, and none starves. `data` names an organisation as `org_id`: each has a fair share
+        of the places (`ports.fair_share`), whatever the jobs of others wait for.
         """
 
     async def wait(self, key: str) -> Job:
@@ -67,8 +69,8 @@ class Work(Protocol):
     async def get(self, key: str) -> Job | None: ...
 
     async def cancel(self, key: str) -> bool:
-        """Ends the job: callers of `wait` return now, and the running step is its last. False when there is nothing
-        to end. The next job of the lane still waits for that step."""
+        """Ends the job: callers of `wait` return now, and the step under way is cancelled, so that its place is free.
+        False when there is nothing to end."""
 
     async def forget(self, before: int) -> int:
         """Deletes jobs that ended before that time and returns how many; their keys may be used again."""
@@ -95,6 +97,11 @@ class EnqueuedJob:
     data: str
     begun: int = 0
     results: Mapping[str, StepResult] = field(default_factory=dict)
+
+    @property
+    def organisation(self) -> str:
+        """Whose work it is; empty for that of the server."""
+        return str(json.loads(self.data).get("org_id", ""))
 
 
 class Journal(Protocol):

@@ -120,7 +120,7 @@ _HEADING_ROOM = {
 
 def line(learning: Learning) -> str:
     content = _escape(learning.content)
-    return f"- {_occasion(_escape(learning.trigger))}: {content}" if learning.trigger else f"- {content}"
+    return f"- {occasion(_escape(learning.trigger))}: {content}" if learning.trigger else f"- {content}"
 
 
 _INTRODUCED = re.compile(r"(when|whenever|if|before|after|while|for|during|as soon as)\b", re.IGNORECASE)
@@ -129,7 +129,7 @@ _ARTICLE = re.compile(
 )
 
 
-def _occasion(trigger: str) -> str:
+def occasion(trigger: str) -> str:
     """The trigger as the beginning of a sentence."""
     if _INTRODUCED.match(trigger):
         return trigger[0].upper() + trigger[1:]

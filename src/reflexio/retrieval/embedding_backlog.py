@@ -1,21 +1,25 @@
 """Embeds rows that have no vector yet, in the background and a few at a time.
 
 The queue is in the database, so a crash forgets nothing. Callers go first: while calls come in, the background takes
-small batches, so that it never stops either.
+small batches and a share of one processor, so that it never stops either. Organisations take turns.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, ReflexioError
 from reflexio.ports.embedding import Embedder
-from reflexio.ports.storage import Database, Unembedded
+from reflexio.ports.storage import Database, RowTerms, Unembedded
 from reflexio.retrieval.index_status import IndexStatus
 
 log = logging.getLogger("reflexio.embed")
 
-BATCH, BUSY_BATCH, BUSY_TURNS = 32, 16, 8
+BATCH, BUSY_BATCH = 32, 8
+BUSY_SHARE = 0.2
+"""Of one processor's time, which embedding has while callers or learning keep the server busy."""
+LONGEST_YIELD = 1.0
+"""Seconds that embedding yields at most between two batches, however slow the embedder is."""
 TURNS_AT_ONCE, BUSY_INDEXED = 500, 100
 BUSY_PAUSE = 0.02
 """Seconds between two batches of turns while there are callers: they wait for one batch at most, some 8 ms."""
@@ -26,20 +30,22 @@ UNCHANGED = 2.0
 LONGEST_PAUSE = 60.0
 
 
-async def index_turns(database: Database, most: int) -> int:
-    """Adds published turns to the word index, many at a time: publishing only stores. Returns how many."""
-    turns = await database.read_vectors(lambda vectors: vectors.turns_to_index(most))
-    if turns:
-        await database.write_vectors(lambda vectors: vectors.index_turns(turns))
-    return len(turns)
+async def index_rows(database: Database, most: int, *, after: str = "") -> Sequence[RowTerms]:
+    """Adds published turns and imported learnings to the word index, many at a time: their callers only store them.
+
+    Returns what was added; the next call goes on `after` the organisation of the last one.
+    """
+    rows = await database.read_vectors(lambda vectors: vectors.to_index(most, after=after))
+    if rows:
+        await database.write_vectors(lambda vectors: vectors.index(rows))
+    return rows
 
 
-async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) -> int:
-    """Embeds one batch; returns how many rows it took from the queue."""
-    rows = await database.read_vectors(lambda vectors: vectors.waiting(most))
-    if most < BATCH and rows and rows[0].kind == "interaction":
-        # Learnings come first in the queue and soon; turns can wait for a quiet moment.
-        rows = rows[:BUSY_TURNS]
+async def embed_some(
+    database: Database, embedder: Embedder, most: int = BATCH, *, after: str = ""
+) -> Sequence[Unembedded]:
+    """Embeds one batch; returns the rows that it took from the queue. The next call goes on `after` their last one."""
+    rows = await database.read_vectors(lambda vectors: vectors.waiting(most, after=after))
     empty = [row for row in rows if not row.text.strip()]
     rest = [row for row in rows if row.text.strip()]
     if empty:
@@ -51,7 +57,7 @@ async def embed_some(database: Database, embedder: Embedder, most: int = BATCH) 
             raise
         except ProviderError as error:
             await _embed_alone(database, embedder, rest, error)
-    return len(rows)
+    return rows
 
 
 async def _embed(database: Database, embedder: Embedder, rows: Sequence[Unembedded]) -> None:
@@ -93,46 +99,55 @@ async def keep_indexing(database: Database, status: IndexStatus, traffic: Callab
     It does not wait for callers, because without it turns would be found ever later; small batches keep each of them
     from waiting for long. `traffic` tells whether there are callers.
     """
+    after = ""
     while True:
         try:
             is_busy, writes = traffic(), database.store_writes
-            taken = await index_turns(database, BUSY_INDEXED if is_busy else TURNS_AT_ONCE)
-            status.turns_indexed += taken
+            rows = await index_rows(database, BUSY_INDEXED if is_busy else TURNS_AT_ONCE, after=after)
+            status.turns_indexed += len(rows)
             await status.refresh_when_due(database)
         except ReflexioError as error:
             log.error("turns are not indexed: %s", error)
             await asyncio.sleep(LONGEST_PAUSE)
             continue
-        if taken:
-            await asyncio.sleep(IDLE if taken < BUSY_INDEXED else BUSY_PAUSE if is_busy else 0.0)
+        if rows:
+            after = rows[-1].org_id
+            await asyncio.sleep(IDLE if len(rows) < BUSY_INDEXED else BUSY_PAUSE if is_busy else 0.0)
         else:
             await _sleep_until_written(database, status, (writes, status.turns_indexed))
 
 
 async def keep_embedding(
-    database: Database, embedder: Embedder, status: IndexStatus, wait_for_quiet: Callable[[], Awaitable[bool]]
+    database: Database, embedder: Embedder, status: IndexStatus, is_quiet: Callable[[], bool]
 ) -> None:
-    """Runs until cancelled. After a provider error it retries with ever longer pauses."""
+    """Runs until cancelled. After a provider error it retries with ever longer pauses.
+
+    While it is not quiet, small batches and pauses leave the processors to others, but never all the time: without a
+    share of its own, embedding would end only when the callers do.
+    """
     await database.write_vectors(lambda vectors: vectors.queue_all_but(embedder.name))
-    pause = IDLE
+    pause, after, clock = IDLE, "", asyncio.get_running_loop()
     while True:
         try:
-            quiet = await wait_for_quiet()
+            quiet, started = is_quiet(), clock.time()
             seen = database.store_writes, status.turns_indexed
-            taken = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH)
-            status.rows_embedded += taken
-            pause = IDLE
-            if not taken:
-                await _sleep_until_written(database, status, seen)
-                continue
+            rows = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH, after=after)
         except ProviderError as error:
             waiting = await database.read_vectors(lambda vectors: vectors.backlog())
-            rows = waiting.learnings_without_vector + waiting.turns_without_vector
-            log.warning("embedding waits %.0f s with %d row(s) to embed: %s", pause, rows, error)
+            count = waiting.learnings_without_vector + waiting.turns_without_vector
+            log.warning("embedding waits %.0f s with %d row(s) to embed: %s", pause, count, error)
             status.failures += 1
-            taken, pause = 0, min(LONGEST_PAUSE, pause * 2)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
         except ReflexioError as error:
             log.error("embedding waits: %s", error)
-            taken, pause = 0, LONGEST_PAUSE
-        if not taken:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(LONGEST_PAUSE)
+        else:
+            pause = IDLE
+            status.record_embedded(len(rows))
+            if not rows:
+                await _sleep_until_written(database, status, seen)
+            else:
+                after = rows[-1].org_id
+                if not quiet:
+                    await asyncio.sleep(min(LONGEST_YIELD, (clock.time() - started) * (1 / BUSY_SHARE - 1)))

@@ -4,13 +4,17 @@ The background work refreshes it, so that reading it costs no query. It counts r
 """
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
+from math import ceil
 
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, IndexBacklog
 
 REFRESH_SECONDS = 1.0
+RATE_SECONDS = 30.0
+"""The pace of embedding is measured over the last so many seconds."""
 
 
 class IndexStatus:
@@ -24,6 +28,25 @@ class IndexStatus:
         self._monotonic = monotonic
         self._backlog = IndexBacklog()
         self._refreshed_at: float | None = None
+        self._embedded: deque[tuple[float, int]] = deque()
+
+    def record_embedded(self, count: int) -> None:
+        self.rows_embedded += count
+        now = self._monotonic()
+        self._embedded.append((now, count))
+        while self._embedded[0][0] < now - RATE_SECONDS:
+            self._embedded.popleft()
+
+    def _seconds_left(self) -> int | None:
+        """How long the rows that wait for a vector will wait at the pace of late; None while that is not known."""
+        waiting = self._backlog.learnings_without_vector + self._backlog.turns_without_vector
+        if not waiting:
+            return 0
+        now = self._monotonic()
+        recent = [(at, count) for at, count in self._embedded if at >= now - RATE_SECONDS]
+        # The first batch was made in the time before it.
+        rows = sum(count for _, count in recent[1:])
+        return ceil(waiting * (now - recent[0][0]) / rows) if rows else None
 
     async def refresh_when_due(self, database: Database) -> None:
         now = self._monotonic()
@@ -31,14 +54,18 @@ class IndexStatus:
             self._refreshed_at = now
             self._backlog = await database.read_vectors(lambda vectors: vectors.backlog())
 
-    def backlog(self) -> dict[str, int]:
-        """Counts, and the ages in seconds of the oldest rows. An age grows while nothing is done."""
+    def backlog(self) -> dict[str, int | None]:
+        """Counts, the ages in seconds of the oldest rows, and how long the last vector will take at the pace of late.
+
+        An age grows while nothing is done.
+        """
         counts = asdict(self._backlog)
         not_indexed, without_vector = counts.pop("not_indexed_since"), counts.pop("without_vector_since")
         return {
             **counts,
             "oldest_not_indexed_seconds": self._age(not_indexed),
             "oldest_without_vector_seconds": self._age(without_vector),
+            "embedding_seconds_left": self._seconds_left(),
         }
 
     def _age(self, since: int) -> int:

@@ -28,12 +28,15 @@ from reflexio.server.routes import (
     health,
     interactions,
     learnings,
+    mcp,
     operations,
     optimisation,
     organisation,
     search,
+    transfer,
 )
 from reflexio.server.scopes import SCHEME, check_routes
+from reflexio.server.visitors import PageGate
 from reflexio.settings import RateLimit, Settings
 
 MODEL_BUILD_DELAY = 0.3
@@ -51,7 +54,9 @@ ROUTERS = (
     optimisation.router,
     search.router,
     organisation.router,
+    transfer.router,
     evaluation.router,
+    mcp.router,
 )
 
 
@@ -89,22 +94,25 @@ class ServerApp(FastAPI):
         settings = parts.settings
         self.state.reflexio = parts
         self.state.stopping = False
-        self.entry = RequestGate(
+        authenticator = Authenticator(parts.database, settings.api_key, require_key=settings.require_key)
+        limiter = RateLimiter(settings.rate_limits)
+        api: ASGIApp = RequestGate(
             self.by_fastapi,
-            authenticator=Authenticator(parts.database, settings.api_key, require_key=settings.require_key),
-            limiter=RateLimiter(settings.rate_limits),
+            authenticator=authenticator,
+            limiter=limiter,
             max_body_bytes=settings.max_body_bytes,
             direct=direct_handlers(ROUTERS),
             on_traffic=parts.traffic.record_call,
         )
         if settings.cors_origins:
-            self.entry = CORSMiddleware(
-                self.entry,
+            api = CORSMiddleware(
+                api,
                 allow_origins=list(settings.cors_origins),
                 allow_methods=["*"],
                 allow_headers=["*"],
                 expose_headers=EXPOSED_HEADERS,
             )
+        self.entry = PageGate(api, parts, authenticator, limiter)
 
 
 async def _build_models() -> None:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
+from reflexio.dashboard.sessions import OPERATOR
 from reflexio.errors import KeyNeeded, NotAuthorised
 from reflexio.models.access import Caller
 from reflexio.models.loopback import is_loopback
@@ -82,6 +83,24 @@ class Authenticator:
         if not is_local(peer, headers):
             raise KeyNeeded
         return Caller(DEFAULT_ORG)
+
+    async def key_of(self, token: str) -> tuple[int, str] | None:
+        """The id and the digest of a valid token; the operator's own key has the id `OPERATOR`."""
+        token_digest = digest(token)
+        if self._operator_digest and hmac.compare_digest(token_digest, self._operator_digest):
+            return OPERATOR, token_digest
+        key = await self._database.read_keys(lambda keys: keys.find(token_digest))
+        return (key.id, token_digest) if key else None
+
+    async def digest_of(self, key_id: int) -> str | None:
+        """The digest of a valid key, read anew each time: a revoked key ends its sessions at once."""
+        if key_id == OPERATOR:
+            return self._operator_digest or None
+        return await self._database.read_keys(lambda keys: keys.digest_of(key_id))
+
+    async def caller_of(self, token_digest: str) -> Caller | None:
+        """For whom the key with this digest speaks."""
+        return (await self._token_lookup(token_digest)).caller
 
     async def _token_lookup(self, token_digest: str) -> TokenLookup:
         if self._operator_digest and hmac.compare_digest(token_digest, self._operator_digest):

@@ -70,6 +70,7 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 """The error response of every route in the OpenAPI document."""
 
 
+SERVER_MISTAKE = "The server made a mistake. It is in the server's log under this request id."
 NOT_OFFERED = {
     "/api/evaluations": "evaluation runs",
     "/api/get_retrieved_learning_evaluation_results": "evaluations of single learnings",
@@ -119,12 +120,30 @@ def as_problem(error: errors.ReflexioError, request_id: str) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if isinstance(error, errors.NotAuthorised) and not isinstance(error, errors.NotPermitted):
         headers["WWW-Authenticate"] = "Bearer"
+    more = {"errors": error.errors} if isinstance(error, errors.InvalidRequest) and error.errors else {}
+    return problem(status_of(error), _words_of(error), request_id=request_id, headers=headers, **more)
+
+
+def _words_of(error: errors.ReflexioError) -> str:
     detail = str(_without_path(error)) if isinstance(error, errors.StorageUnavailable) else str(error)
-    more = {}
     if isinstance(error, errors.InvalidRequest) and error.errors:
-        more = {"errors": error.errors}
-        detail = f"{detail} {describe_fields(error.errors)}"
-    return problem(status_of(error), detail, request_id=request_id, headers=headers, **more)
+        return f"{detail} {describe_fields(error.errors)}"
+    return detail
+
+
+def error_words(request: Request, error: Exception) -> tuple[int, str]:
+    """The status of an error and what to say about it. Errors of the server are logged under the request id."""
+    path, request_id = request.url.path, str(request.scope.get("request_id", ""))
+    match error:
+        case errors.ReflexioError():
+            if status_of(error) >= 500:
+                log.error("%s %s (request %s): %s", request.method, path, request_id, error)
+            return status_of(error), _words_of(error)
+        case HTTPException():
+            return error.status_code, str(error.detail)
+        case _:
+            log.exception("%s %s (request %s) failed", request.method, path, request_id, exc_info=error)
+            return 500, SERVER_MISTAKE
 
 
 def _without_path(error: errors.StorageUnavailable) -> errors.StorageUnavailable:
@@ -166,9 +185,8 @@ async def error_response(request: Request, error: Exception) -> Response:
             headers = dict(error.headers) if error.headers else None
             return problem(error.status_code, detail, request_id=request_id, headers=headers)
         case _:
-            log.exception("%s %s (request %s) failed", request.method, path, request_id, exc_info=error)
-            detail = "The server made a mistake. It is in the server's log under this request id."
-            return problem(500, detail, request_id=request_id)
+            status, detail = error_words(request, error)
+            return problem(status, detail, request_id=request_id)
 
 
 def install(app: FastAPI) -> None:

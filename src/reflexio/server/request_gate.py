@@ -98,7 +98,7 @@ class RequestGate:
 
         try:
             await self._admit(scope, headers)
-            receive = self._limit_body(receive)
+            receive = limit_body(receive, headers, self._max_body_bytes)
             if handle := self._direct.get((scope["method"], scope["path"])):
                 await (await handle(Request(scope, receive)))(scope, receive, send_with_id)
             else:
@@ -119,23 +119,24 @@ class RequestGate:
         caller = await self._authenticator.authenticate(address, headers)
         scope["caller"] = caller
         self._limiter.admit(f"{caller.org_id} {peer}", route_name(path))
-        length = headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self._max_body_bytes:
+
+
+def limit_body(receive: Receive, headers: Headers, most_bytes: int) -> Receive:
+    """Raises TooLarge for a body that declares too great a length, and counts the bytes of the others."""
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length) > most_bytes:
+        raise TooLarge
+    received = 0
+
+    async def receive_counted() -> Message:
+        nonlocal received
+        message = await receive()
+        received += len(message.get("body", b""))
+        if received > most_bytes:
             raise TooLarge
+        return message
 
-    def _limit_body(self, receive: Receive) -> Receive:
-        """Counts the bytes of bodies that do not declare their length."""
-        received = 0
-
-        async def receive_counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_body_bytes:
-                raise TooLarge
-            return message
-
-        return receive_counted
+    return receive_counted
 
 
 def _head_as_get(scope: Scope) -> Scope:

@@ -18,6 +18,8 @@ SCHEME = "key"
 """The name of the way to send a key in the OpenAPI document."""
 OPEN: dict[str, Any] = {"security": []}
 """Declares a route that needs no key."""
+ANY_KEY: dict[str, Any] = {"security": [{SCHEME: []}, {}]}
+"""Declares a route that takes a key with any scope: what it answers depends on the scopes."""
 
 
 def needs(scope: KeyScope) -> dict[str, Any]:
@@ -26,11 +28,12 @@ def needs(scope: KeyScope) -> dict[str, Any]:
 
 
 def declared_scope(route: APIRoute) -> KeyScope | None:
-    """The scope that a route needs, or None for an open route. Raises TypeError when it declares neither."""
+    """The scope that a route needs; None when it is open or takes any key. Raises TypeError without a declaration."""
     security = (route.openapi_extra or {}).get("security")
     if security is None:
-        raise TypeError(f"{route.path} declares no scope: give it openapi_extra=needs(...) or OPEN.")
-    return KeyScope(security[0][SCHEME][0]) if security else None
+        raise TypeError(f"{route.path} declares no scope: give it openapi_extra=needs(...), ANY_KEY or OPEN.")
+    scopes = security[0][SCHEME] if security else []
+    return KeyScope(scopes[0]) if scopes else None
 
 
 def get_caller(request: Request) -> Caller:
@@ -40,7 +43,7 @@ def get_caller(request: Request) -> Caller:
 
 
 def require(request: Request, scope: KeyScope | None) -> None:
-    """Raises NotPermitted when the caller's key has not this scope. An open route needs none."""
+    """Raises NotPermitted when the caller's key has not this scope. None is needed for an open route and any key."""
     if scope is not None and scope not in get_caller(request).scopes:
         raise NotPermitted(scope=scope.value)
 
@@ -52,6 +55,11 @@ class ScopedRoute(APIRoute):
     def scope(self) -> KeyScope | None:
         return declared_scope(self)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the route needs no key."""
+        return (self.openapi_extra or {}).get("security") == []
+
 
 def check_routes(app: FastAPI, routes: Iterable[BaseRoute], is_open: Callable[[str], bool]) -> None:
     """Raises TypeError when a route checks no scope, or is declared open although callers need a key for it."""
@@ -59,7 +67,7 @@ def check_routes(app: FastAPI, routes: Iterable[BaseRoute], is_open: Callable[[s
         # Depending on its version, FastAPI wraps included routers in a route without a path.
         path = getattr(route, "path", "")
         if isinstance(route, ScopedRoute):
-            if (route.scope is None) != is_open(path):
+            if route.is_open != is_open(path):
                 raise TypeError(f"{path} must be declared OPEN exactly if the request gate lets everybody pass.")
         elif path and path != app.openapi_url:
             raise TypeError(f"{path} is answered without a check of its scope: declare it on a Router of ours.")

@@ -3,17 +3,23 @@
 A subclass says how a function is run in a transaction. Everything here is the same on every database.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, text, true
 
-from reflexio.ports.storage import Keys, Pool, Tx, Vectors, Waiting
+from reflexio.ports.storage import Keys, Pool, Tx, Vectors
+from reflexio.storage.fulltext.prepared import PreparedTerms, TermsMissing, terms_of
+from reflexio.storage.integrity import broken_invariants
+from reflexio.storage.queries import organisations_with
+from reflexio.storage.schema import unfinished_erasures
 from reflexio.storage.tables import tidying
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
-from reflexio.storage.tables.interactions import waiting_users
+from reflexio.storage.tables.interactions import waiting_organisations
 from reflexio.storage.tables.journal import SqlJournal
 from reflexio.storage.tables.pools import changed_pools
 from reflexio.storage.transaction import SqlTx
@@ -71,8 +77,8 @@ class SqlDatabase(ABC):
     async def write_vectors(self, fn: Callable[[Vectors], T]) -> T:
         return await self.write(lambda connection: fn(SqlVectors(connection)))
 
-    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        return await self.read(lambda connection: waiting_users(connection, limit, after))
+    async def waiting_organisations(self, limit: int, *, after: str = "") -> list[str]:
+        return await self.read(lambda connection: waiting_organisations(connection, limit, after))
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         return await self.read(lambda connection: changed_pools(connection, limit, after))
@@ -101,6 +107,10 @@ class SqlDatabase(ABC):
             lambda connection: tidying.orphaned_windows(connection, before, TIDIED_AT_ONCE), tidying.remove_windows
         )
 
+    async def erasing_organisations(self, limit: int) -> list[str]:
+        rows = unfinished_erasures.c
+        return await self.read(lambda connection: organisations_with(connection, rows.org_id, true(), limit))
+
     async def _in_batches(
         self, find: Callable[[Connection], list[T]], remove: Callable[[Connection, list[T]], int]
     ) -> int:
@@ -113,6 +123,9 @@ class SqlDatabase(ABC):
             if not removed or len(batch) < TIDIED_AT_ONCE:
                 break
         return total
+
+    async def problems(self) -> list[str]:
+        return await self.read(broken_invariants)
 
     async def ping(self) -> None:
         await self.read(lambda connection: connection.execute(text("SELECT 1")))
@@ -129,12 +142,24 @@ class SqlStore:
         return await self._database.read(lambda connection: fn(self._tx(connection)), org_id=self.org_id)
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
+        known: dict[str, str] = {}
         try:
-            return await self._database.write(lambda connection: fn(self._tx(connection)), org_id=self.org_id)
+            while True:
+                try:
+                    return await self._database.write(partial(self._write, fn, known), org_id=self.org_id)
+                except TermsMissing as missing:
+                    known |= await asyncio.to_thread(terms_of, missing.texts)
         finally:
             # Also when the caller gave up: the write may be made nevertheless.
             self._database.store_writes += 1
 
-    def _tx(self, connection: Connection) -> SqlTx:
+    def _write(self, fn: Callable[[Tx], T], known: dict[str, str], connection: Connection) -> T:
+        """Raises TermsMissing, which undoes what was written, when long texts are to be indexed."""
+        terms = PreparedTerms(known)
+        result = fn(self._tx(connection, terms))
+        terms.check()
+        return result
+
+    def _tx(self, connection: Connection, terms: PreparedTerms | None = None) -> SqlTx:
         vectors = self._database.vectors(connection)
-        return SqlTx(connection, self.org_id, vectors, self._database.max_daily_tokens)
+        return SqlTx(connection, self.org_id, vectors, self._database.max_daily_tokens, terms)

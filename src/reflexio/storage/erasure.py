@@ -22,17 +22,21 @@ from sqlalchemy import (
     or_,
     select,
     table,
+    tuple_,
     update,
 )
 
 from reflexio.models.learning import Kind
+from reflexio.ports.storage import UnfinishedErasure
 from reflexio.storage import schema
 from reflexio.storage.fulltext.terms import TermScope
-from reflexio.storage.queries import OrganisationRows
+from reflexio.storage.queries import OrganisationRows, attributes
 
 Condition = Callable[[str, str], ColumnElement[bool]]
 """From an organisation and a user to a condition on the rows of a table."""
 TURN = "interaction"
+REMOVED_ROWS = 500
+"""Of each table in one write, which every other writer waits for."""
 PLACES = ("agent_version", "source")
 """Names that publishers choose, and that one user alone may have."""
 WORDS = [table(f"{entity}_words", column("user_scope")) for entity in schema.FULLTEXT_ENTITIES]
@@ -246,6 +250,7 @@ RULES = (
         )
         for sizes in SIZES
     ),
+    _rule_by_user(schema.exposures, is_removed_apart=True, effect="deleted with each turn"),
     _rule_by_user(schema.interactions, is_removed_apart=True),
     _rule_by_user(schema.requests, is_removed_apart=True),
     _rule_by_user(
@@ -260,6 +265,11 @@ RULES = (
     ErasureRule(schema.configs, "kept: the organisation's settings"),
     ErasureRule(schema.stalls, "kept until the provider works again: the provider's message"),
     ErasureRule(schema.spend, "kept: sums by day, operation and model"),
+    _rule_by_user(
+        schema.unfinished_erasures,
+        is_removed_apart=True,
+        effect="deleted with the user's last rows: until then the erasure goes on after a crash",
+    ),
     ErasureRule(schema.erasures, "kept: digests of receipts, which name nobody"),
 )  # fmt: skip
 
@@ -267,8 +277,31 @@ RULES = (
 class SqlErasures(OrganisationRows):
     """Counts and removes what belongs to one user, table by table, and remembers receipts."""
 
+    def begin(self, erasure: UnfinishedErasure) -> UnfinishedErasure:
+        for earlier in self._unfinished(_by_user(schema.unfinished_erasures)(self._org, erasure.user_id)):
+            return earlier
+        progress = {"tables": dict(erasure.tables), "rows": dict(erasure.rows), "names": sorted(erasure.names)}
+        row = {"org_id": self._org, "progress": progress}
+        row |= attributes(erasure, ("user_id", "withdraw_unsupported", "started_at"))
+        self._connection.execute(insert(schema.unfinished_erasures), row)
+        return erasure
+
+    def unfinished(self) -> list[UnfinishedErasure]:
+        return self._unfinished(schema.unfinished_erasures.c.org_id == self._org)
+
+    def _unfinished(self, which: ColumnElement[bool]) -> list[UnfinishedErasure]:
+        rows = self._connection.execute(select(schema.unfinished_erasures).where(which))
+        return [
+            UnfinishedErasure(
+                **attributes(row, ("user_id", "withdraw_unsupported", "started_at")),
+                **{**row.progress, "names": frozenset(row.progress["names"])},
+            )
+            for row in rows
+        ]
+
     def count(self, user_id: str) -> dict[str, int]:
-        return {rule.table.name: self._rows_of(rule, rule.of_user, user_id) for rule in RULES if rule.of_user}
+        counted = (rule for rule in RULES if rule.table is not schema.unfinished_erasures)
+        return {str(rule.table.name): self._rows_of(rule, rule.of_user, user_id) for rule in counted if rule.of_user}
 
     def leftovers(self, user_id: str) -> dict[str, int]:
         return {rule.table.name: self._rows_of(rule, rule.leftovers, user_id) for rule in RULES if rule.leftovers}
@@ -277,13 +310,24 @@ class SqlErasures(OrganisationRows):
         unfinished = schema.jobs.c.state.in_(("queued", "running"))
         return self._scalars(select(schema.jobs.c.key).where(_jobs_of_user(self._org, user_id), unfinished))
 
-    def remove(self, user_id: str) -> None:
+    def remove_some(self, user_id: str) -> int:
         self._blank_optimisations(user_id)
         self._forget_in_reruns(user_id)
         self._forget_in_operations(user_id)
-        for rule in RULES:
-            if rule.of_user and not rule.is_removed_apart:
-                self._change(delete(rule.table).where(rule.of_user(self._org, user_id)))
+        return sum(
+            self._remove_first(rule.table, rule.of_user(self._org, user_id))
+            for rule in RULES
+            if rule.of_user and not rule.is_removed_apart
+        )
+
+    def _remove_first(self, rows: Any, which: ColumnElement[bool]) -> int:
+        key = list(rows.primary_key)
+        first = select(*key).where(which).limit(REMOVED_ROWS)
+        return self._change(delete(rows).where(tuple_(*key).in_(first)))
+
+    def end(self, user_id: str) -> None:
+        rows = schema.unfinished_erasures
+        self._change(delete(rows).where(_by_user(rows)(self._org, user_id)))
 
     def names(self, user_id: str) -> set[str]:
         places = [(rows, rows.c[name]) for rows in (schema.requests, schema.learnings) for name in PLACES]

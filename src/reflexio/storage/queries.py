@@ -5,7 +5,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
-from sqlalchemy import BindParameter, ColumnElement, Connection, Delete, Select, Table, Update, func, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    Integer,
+    Select,
+    Table,
+    Update,
+    func,
+    literal_column,
+    select,
+    tuple_,
+)
 
 from reflexio.models.paging import Listing, Page, Position
 from reflexio.ports.storage import TimeRange
@@ -39,6 +53,12 @@ class OrganisationRows:
     def _count(self, table: Table, *where: ColumnElement[bool]) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one())
 
+    def _count_by_day(self, table: Table, *where: ColumnElement[bool]) -> dict[int, int]:
+        """Rows by the day of their `created_at`, in days since 1970. An index on the time answers it alone."""
+        day = (table.c.created_at // literal_column("86400", Integer)).label("day")
+        query = select(day, func.count()).where(table.c.org_id == self._org, *where).group_by(day)
+        return {int(number): count for number, count in self._connection.execute(query)}
+
     def _change(self, statement: Update | Delete) -> int:
         """Runs a statement and returns how many rows it changed."""
         return self._connection.execute(statement).rowcount
@@ -65,6 +85,17 @@ def fitting(rows: Iterable[R], most: int, most_bytes: int) -> tuple[list[R], boo
             return shown, True
         shown.append(row)
     return shown, False
+
+
+def within_letters(rows: Iterable[Sequence[Any]], most: int) -> list[Sequence[Any]]:
+    """The first rows whose lengths, in their second column, add up to so many letters; always at least one."""
+    shown: list[Sequence[Any]] = []
+    for row in rows:
+        most -= row[1]
+        if shown and most < 0:
+            break
+        shown.append(row)
+    return shown
 
 
 def written_bytes(row: Sequence[Any]) -> int:
@@ -99,6 +130,27 @@ def owned_by(column: ColumnElement[str], org_id: str | BindParameter[str]) -> Co
     from that index.
     """
     return func.coalesce(column, "") == org_id
+
+
+def organisations_with(
+    connection: Connection, column: Column[str], condition: ColumnElement[bool], limit: int, after: str = ""
+) -> list[str]:
+    """The organisations of rows that meet a condition, by name: those behind `after` first, then the others.
+
+    Asks for one after the other. With an index that begins with what the condition compares and the organisation, this
+    reads one row of each, however many it has.
+    """
+    names: list[str] = []
+    for is_behind in (True, False):
+        last = after if is_behind else ""
+        while len(names) < limit:
+            query = select(func.min(column)).where(condition, column > last)
+            name = connection.execute(query).scalar()
+            if name is None or (not is_behind and name > after):
+                break
+            names.append(name)
+            last = name
+    return names
 
 
 def insert_for(dialect: str) -> "Callable[[Table], Insert]":

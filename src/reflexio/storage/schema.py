@@ -98,6 +98,16 @@ receipts = Table(
 # The digests of the receipts of erasures. They name nobody: each is made with a nonce that only the receipt has.
 erasures = Table("erasures", metadata, *key("org_id", "digest"), *numbers("created_at"))
 
+# Erasures of users that are under way: they go on after a crash. `progress` counts what was removed so far.
+unfinished_erasures = Table(
+    "unfinished_erasures",
+    metadata,
+    *key("org_id", "user_id"),
+    *flags("withdraw_unsupported"),
+    Column("progress", Json),
+    *numbers("started_at"),
+)
+
 users = Table(
     "users",
     metadata,
@@ -106,7 +116,8 @@ users = Table(
     small_number("attempts"),
     *numbers("retry_at"),
     *texts("last_error"),
-    Index("users_unlearned", "unlearned_since"),
+    # By organisation, here and where else something waits: each gets its share, however much others have waiting.
+    Index("users_waiting", "org_id", "unlearned_since", "user_id", sqlite_where=sql("unlearned_since > 0")),
 )
 
 requests = Table(
@@ -124,6 +135,7 @@ requests = Table(
     Index("requests_by_time", "org_id", "created_at", "id"),
     Index("requests_of_user", "org_id", "user_id", "created_at", "id"),
     Index("requests_of_session", "org_id", "session_id", "created_at", "id"),
+    Index("requests_of_version", "org_id", "agent_version", "created_at", "id"),
 )
 
 interactions = Table(
@@ -140,7 +152,7 @@ interactions = Table(
     *texts("image_encoding"),
     *flags("is_indexed", "is_learned", "profiles_unread", "playbooks_unread"),
     # In the words of the query: SQLite uses such an index only where a query has the same condition.
-    Index("interactions_unindexed", "id", sqlite_where=sql("is_indexed = 0")),
+    Index("interactions_unindexed", "org_id", "id", sqlite_where=sql("is_indexed = 0")),
     Index("interactions_unlearned", "org_id", "user_id", "id", sqlite_where=sql("is_learned = 0")),
     Index(
         "interactions_unread",
@@ -193,6 +205,17 @@ lineage = Table(
     Index("lineage_of_learning", "org_id", "learning_id", "id"),
 )
 
+# Which learnings were in the prompt of a turn, read from the turn when it is indexed.
+exposures = Table(
+    "exposures",
+    metadata,
+    *key("org_id", "kind", "public_id"),
+    Column("interaction_id", BigInteger, primary_key=True),
+    *texts("user_id"),
+    Index("exposures_of_turn", "interaction_id"),
+    Index("exposures_of_user", "org_id", "user_id"),
+)
+
 # One vector for each row, in half precision. A new or changed vector takes a new number, so that a copy reads on from
 # the last number that it has seen; a removed row leaves a number with no vector.
 vectors = Table(
@@ -216,7 +239,7 @@ unembedded = Table(
     *required("org_id", "kind"),
     Column("row_id", BigInteger, nullable=False),
     small_number("lane"),
-    Index("unembedded_in_order", "lane", "seq"),
+    Index("unembedded_in_order", "lane", "org_id", "seq"),
     Index("unembedded_of_row", "kind", "row_id"),
     sqlite_autoincrement=True,
 )

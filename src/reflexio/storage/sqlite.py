@@ -33,6 +33,8 @@ T = TypeVar("T")
 READERS = 4
 LARGEST_GROUP = 256
 """Writes in one commit, so that no caller waits for too many others."""
+REPORTED_DAMAGE = 5
+"""Damaged places that are named; the first says enough."""
 WAL = "journal_mode=WAL"
 PRAGMAS = (
     *("synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000", "cache_size=-32000", "temp_store=MEMORY"),
@@ -122,6 +124,11 @@ class SqliteDatabase(SqlDatabase):
                 return _truncate_log(Path(self._path))
 
         return await asyncio.to_thread(truncate)
+
+    async def problems(self) -> list[str]:
+        damage = await self.read(_damage)
+        # Rows of a damaged file prove nothing.
+        return damage or await super().problems()
 
     async def close(self) -> None:
         await asyncio.to_thread(self._writer.close)
@@ -292,6 +299,12 @@ def _truncate_log(path: Path) -> bool:
                 return False
             raise
         return not is_busy
+
+
+def _damage(connection: Connection) -> list[str]:
+    """What SQLite finds wrong with its file: pages, indexes and required values."""
+    rows = driver_connection(connection).execute(f"PRAGMA integrity_check({REPORTED_DAMAGE})").fetchall()
+    return [f"the file is damaged: {finding}" for (text,) in rows if text != "ok" for finding in text.splitlines()]
 
 
 def _check_permissions(path: Path) -> None:

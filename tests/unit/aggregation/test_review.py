@@ -187,3 +187,18 @@ async def test_the_list_of_the_queue_has_what_waits_page_by_page(store: Store) -
     rest = await review_list(store, GetReviewQueueRequest(limit=3, cursor=first.next_cursor))
     assert [playbook.id for playbook in (*first.playbooks, *rest.playbooks)] == numbers[:0:-1]
     assert (first.waiting_count, rest.next_cursor) == (4, None)
+
+
+async def test_the_wording_that_a_reviewer_saw_is_found_again(store: Store) -> None:
+    number = await add(store, "Ask.", trigger="a parcel is late")
+    first = await row(store, number)
+    for content in ("Ask twice.", "Ask three times."):
+        request = UpdateAgentPlaybookRequest(agent_playbook_id=number, content=content, playbook_status=APPROVED)
+        await review.edit(store, CLOCK, request)
+    events = await store.read(lambda tx: tx.learnings.lineage(number))
+    now = await row(store, number)
+    seen = review.version_seen(now, events, review.state_of(first))
+    assert seen is not None
+    assert (seen.content, seen.review) == ("Ask.", PENDING)
+    assert review.version_seen(now, events, review.state_of(now)) == now
+    assert review.version_seen(now, events, "unknown") is None

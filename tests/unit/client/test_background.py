@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
+import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 
 from reflexio import AsyncReflexioClient, errors
+from reflexio.client.background import AsyncBackground
 from reflexio.client.sync import ReflexioClient
 from tests.conftest import Org
 
@@ -92,6 +96,139 @@ async def test_an_asynchronous_error_reaches_the_callback() -> None:
     assert [type(each) for each in heard] == [errors.NotFound]
 
 
+class Calls:
+    """Background calls that note their names; those in `held` never come back."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.held: set[str] = set()
+
+    def named(self, name: str) -> Callable[[], Any]:
+        async def call() -> None:
+            if name in self.held:
+                self.held.discard(name)
+                await asyncio.Event().wait()
+            await asyncio.sleep(0)
+            self.made.append(name)
+
+        return call
+
+
+def background() -> tuple[AsyncBackground, Calls, list[Exception]]:
+    heard: list[Exception] = []
+    return AsyncBackground(heard.append), Calls(), heard
+
+
+async def start(queue: AsyncBackground, calls: Calls, *names: str) -> None:
+    for name in names:
+        queue.start(calls.named(name))
+
+
+@pytest.mark.parametrize("held", [set(), {"a"}], ids=["free", "cut off"])
+def test_two_loops_one_after_the_other_make_all_calls_in_order(held: set[str]) -> None:
+    queue, calls, heard = background()
+    calls.held = held
+
+    async def second() -> None:
+        await start(queue, calls, "c", "d")
+        await queue.flush()
+
+    asyncio.run(start(queue, calls, "a", "b"))
+    assert calls.made == ["a", "b"]
+    asyncio.run(second())
+    assert (calls.made, heard) == (["a", "b", "c", "d"], [])
+
+
+async def hang_in(queue: AsyncBackground, calls: Calls, *names: str) -> None:
+    """Starts the calls, and returns while the first hangs."""
+    calls.held = {names[0]}
+    await start(queue, calls, *names)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not calls.held
+
+
+def test_what_a_closed_loop_left_is_made_by_the_next() -> None:
+    queue, calls, heard = background()
+    first = asyncio.new_event_loop()
+    first.run_until_complete(hang_in(queue, calls, "a", "b"))
+    abandoned = asyncio.all_tasks(first)
+    first.close()
+
+    async def second() -> None:
+        await start(queue, calls, "c")
+        await queue.flush()
+
+    asyncio.run(second())
+    assert (calls.made, heard) == (["a", "b", "c"], [])
+    for task in abandoned:
+        task.get_coro().close()  # else Python complains about it later
+
+
+def test_a_loop_that_goes_on_after_another_took_over_makes_nothing_twice() -> None:
+    queue, calls, heard = background()
+    first = asyncio.new_event_loop()
+    first.run_until_complete(hang_in(queue, calls, "a", "b"))
+    asyncio.run(queue.flush())
+    assert calls.made == ["a", "b"]
+    (abandoned,) = asyncio.all_tasks(first)
+    abandoned.cancel()
+    first.run_until_complete(asyncio.wait([abandoned]))
+    first.close()
+    assert (calls.made, heard) == (["a", "b"], [])
+
+
+def test_flush_alone_takes_over_from_a_stopped_loop() -> None:
+    queue, calls, _ = background()
+    first = asyncio.new_event_loop()
+    first.run_until_complete(start(queue, calls, "a"))
+    asyncio.run(queue.flush())
+    assert calls.made == ["a"]
+    first.run_until_complete(asyncio.sleep(0))
+    first.close()
+    assert calls.made == ["a"]
+
+
+def test_loops_of_two_threads_share_one_order() -> None:
+    queue, calls, _ = background()
+
+    async def many(letter: str) -> None:
+        for number in range(50):
+            queue.start(calls.named(f"{letter}{number}"))
+            await asyncio.sleep(0)
+        await queue.flush()
+
+    threads = [threading.Thread(target=lambda letter=letter: asyncio.run(many(letter))) for letter in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    for letter in "ab":
+        assert list(dict.fromkeys(name for name in calls.made if name[0] == letter)) == [
+            f"{letter}{number}" for number in range(50)
+        ]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no forks on Windows")
+def test_a_forked_process_makes_its_own_calls_and_not_its_parents() -> None:
+    transport = Recording()
+    transport.go.clear()
+    client = ReflexioClient(transport=transport)
+    client.delete_session("of-the-parent")
+    child = os.fork()
+    if child == 0:
+        transport.go.set()
+        client.delete_session("of-the-child")
+        client.flush()
+        said = " ".join(transport.paths)
+        os._exit(0 if "of-the-child" in said and "of-the-parent" not in said else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    transport.go.set()
+    client.flush()
+    assert len(transport.paths) == 1
+
+
 PLAIN = """
 from reflexio import ReflexioClient
 ReflexioClient({key!r}, {url!r}).delete_session({session!r})
@@ -106,9 +243,18 @@ async def main():
 
 asyncio.run(main())
 """
+TWO_LOOPS = """
+import asyncio
+from reflexio import AsyncReflexioClient
+
+client = AsyncReflexioClient({key!r}, {url!r})
+asyncio.run(client.whoami())
+first = asyncio.new_event_loop()
+first.run_until_complete(client.delete_session("{session}"))
+"""
 
 
-@pytest.mark.parametrize("program", [PLAIN, ASYNCHRONOUS], ids=["plain", "asynchronous"])
+@pytest.mark.parametrize("program", [PLAIN, ASYNCHRONOUS, TWO_LOOPS], ids=["plain", "asynchronous", "two loops"])
 @pytest.mark.slow
 def test_a_program_that_ends_right_away_has_still_deleted(org: Org, client: ReflexioClient, program: str) -> None:
     client.publish_interaction("ann", [{"content": "x"}], session_id="gone")

@@ -1,5 +1,6 @@
 """Long work: one at a time, told truly, stopped when asked, taken over when its process died."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -251,3 +252,23 @@ async def test_following_ends_when_it_is_told_to_or_the_process_died(store: Stor
     assert last is not None
     assert last.status == "failed"
     assert [each async for each in operations.follow(store, clock, "unknown", stop)] == []
+
+
+async def test_cancelling_ends_work_that_waits_for_an_answer_that_never_comes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "CANCELLED_WITHIN", 0.001)
+    await store.write(begin())
+    run = operations.OperationRun(store, Clock(101), "a", lambda tx, now: True)
+    hangs = asyncio.Event()
+
+    async def hang() -> bool:
+        hangs.set()
+        await asyncio.Event().wait()
+        return True
+
+    running = asyncio.create_task(run.run(hang))
+    await hangs.wait()
+    await store.write(lambda tx: operations.cancel(tx, RERUN, 102))
+    assert await running == {"complete": False}
+    assert (await told(store)).status == "cancelled"

@@ -16,7 +16,7 @@ from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Stat
 from reflexio.models.playbook import UpdateAgentPlaybookRequest
 from reflexio.models.review import UndoReviewRequest
 from reflexio.ports.clock import SystemClock
-from reflexio.ports.storage import LearningFilter, Store
+from reflexio.ports.storage import LearningFilter, RequestFilter, Store
 from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.storage.sqlite import open_sqlite
@@ -85,7 +85,7 @@ async def test_a_source_that_was_erased_leaves_its_place_without_words(store: St
     playbook = await taught(store, "monday")
     shared = await add(store, Kind.AGENT_PLAYBOOK, "Ask.", details={"source_windows": [window(playbook)]})
     await store.write(lambda tx: tx.learnings.remove(LearningFilter(Kind.USER_PLAYBOOK, ids=(playbook.id,))))
-    await store.write(lambda tx: tx.interactions.remove_all("ann"))
+    await store.write(lambda tx: tx.requests.remove_some(RequestFilter(user_id="ann")))
     (source,) = (await look(store, shared)).sources
     assert (source.playbook, source.cited, source.quote, source.at) == (None, (), "", 0)
 

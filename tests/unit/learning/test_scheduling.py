@@ -517,6 +517,24 @@ async def test_those_who_are_not_due_hide_nobody(room: Room, monkeypatch: pytest
     assert await room.learned("zoe") == ["late"]
 
 
+async def test_windows_of_one_organisation_that_never_end_stop_no_other(room: Room) -> None:
+    for number in range(40):
+        await room.say("hang", user=f"user-{number}", org="noisy", session_finished=True)
+        room.scheduler._running["noisy", f"user-{number}"] += 1  # each waits for its model
+    await room.say("one", session_finished=True)
+    assert await room.look() == 1
+    assert await room.learned() == ["one"]
+
+
+async def test_users_of_an_organisation_with_many_waiting_hide_nobody_else(room: Room) -> None:
+    for number in range(scheduler.PAGE_SIZE):
+        await room.say("early", user=f"user-{number}", org="a-noisy-one", session_finished=True)
+    room.clock.at += 1
+    await room.say("late", session_finished=True)
+    await room.look()
+    assert await room.learned() == ["late"]
+
+
 async def test_a_used_up_budget_of_one_organisation_holds_up_no_other(room: Room) -> None:
     await room.configure(daily_token_budget=0)
     held = await room.say("one", session_finished=True)

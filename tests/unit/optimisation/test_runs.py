@@ -239,7 +239,7 @@ async def test_the_daily_budget_applies_before_and_during_a_run(harness: Harness
 
 async def test_windows_whose_turns_were_erased_do_not_count(harness: Harness) -> None:
     target = await harness.add_playbook()
-    await harness.store.write(lambda tx: tx.requests.remove(RequestFilter(user_id="user-1")))
+    await harness.store.write(lambda tx: tx.requests.remove_some(RequestFilter(user_id="user-1")))
     job = await harness.run(target)
     assert job.status == "skipped"
     assert "their turns were deleted" in job.decision_reason
@@ -257,7 +257,7 @@ async def test_turns_erased_during_the_run_leave_the_playbook_unchanged(harness:
     target = await harness.add_playbook()
 
     async def forget() -> None:
-        await harness.store.write(lambda tx: tx.requests.remove(RequestFilter(user_id="user-1")))
+        await harness.store.write(lambda tx: tx.requests.remove_some(RequestFilter(user_id="user-1")))
 
     waiting: list[asyncio.Task[None]] = []
 
@@ -299,7 +299,7 @@ async def test_deleting_a_playbook_deletes_its_jobs(harness: Harness) -> None:
 
 async def test_deleted_turns_are_not_shown(harness: Harness) -> None:
     job = await harness.run(await harness.add_playbook())
-    await harness.store.write(lambda tx: tx.requests.remove(RequestFilter(user_id="user-1")))
+    await harness.store.write(lambda tx: tx.requests.remove_some(RequestFilter(user_id="user-1")))
     shown = await harness.show(job.job_id)
     assert [evaluation.candidate_rollout for evaluation in shown.evaluations if evaluation.user_id == "user-1"] == [
         [],

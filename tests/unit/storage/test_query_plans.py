@@ -31,7 +31,7 @@ BY_ID: dict[str, Callable[[SqlTx], Any]] = {
 
 
 BY_PARTIAL_INDEX: dict[str, tuple[Callable[[SqlTx], Any], str]] = {
-    "turns to index": (lambda tx: SqlVectors(tx._connection).turns_to_index(200), "interactions_unindexed"),
+    "turns to index": (lambda tx: SqlVectors(tx._connection).to_index(200), "interactions_unindexed"),
     "turns to learn from": (lambda tx: tx.interactions.unlearned("ann", 10), "interactions_unlearned"),
     "turns that were not understood": (lambda tx: tx.interactions.count_unread("ann"), "interactions_unread"),
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from reflexio.agents.attempt import Lesson, value
-from reflexio.agents.lessons.correction import correction
+from reflexio.agents.lessons.correction import conflict, correction
 from reflexio.agents.vectors.store import Chunk, SearchResult, VectorStore
 from reflexio.errors import InvalidRequest
 
@@ -205,7 +205,7 @@ def repeats(lesson: Lesson, known: Lesson, similarity: float | None) -> bool:
     The cosine alone would merge all lessons of one task, since the task is most of the compared text; the words
     alone would merge lessons of different tasks with the same wording.
     """
-    if not is_same_occasion(lesson, known, similarity) or correction(lesson.content, known.content):
+    if not is_same_occasion(lesson, known, similarity) or conflict(lesson.content, known.content):
         return False
     words, known_words = (set(_WORD.findall(text.lower())) for text in (lesson.content, known.content))
     if not words or not known_words:

@@ -34,7 +34,7 @@ from reflexio.organisations import configuration
 from reflexio.organisations.keys import DEFAULT_ORG
 from reflexio.ports.chat import estimate
 from reflexio.ports.storage import LearningFilter, Store, TurnScope, Tx
-from reflexio.retrieval.embedding_backlog import embed_some, index_turns
+from reflexio.retrieval.embedding_backlog import embed_some, index_rows
 from reflexio.retrieval.service import get_context
 from reflexio.settings import Settings
 
@@ -209,7 +209,7 @@ class _Filling:
 
     async def _embed_all(self) -> None:
         database = self.parts.database
-        while await index_turns(database, 500):
+        while await index_rows(database, 500):
             pass
         while await embed_some(database, self.parts.embedder):
             pass

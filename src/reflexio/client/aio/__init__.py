@@ -4,6 +4,7 @@ from reflexio.client.aio.interactions import InteractionCalls
 from reflexio.client.aio.learnings import LearningCalls, OutcomeCalls, ReviewCalls
 from reflexio.client.aio.operations import GenerationCalls, OperationCalls, OptimisationCalls, SettingCalls
 from reflexio.client.aio.search import SearchCalls
+from reflexio.client.aio.transfer import TransferCalls
 from reflexio.client.requests import SessionClient, show_keywords
 
 __all__ = ["AsyncReflexioClient", "SessionClient"]
@@ -20,6 +21,7 @@ class AsyncReflexioClient(
     OptimisationCalls,
     OperationCalls,
     ReviewCalls,
+    TransferCalls,
 ):
     """Speaks to a Reflexio server.
 

@@ -6,6 +6,7 @@ from reflexio.client.sync.interactions import InteractionCalls
 from reflexio.client.sync.learnings import LearningCalls, OutcomeCalls, ReviewCalls
 from reflexio.client.sync.operations import GenerationCalls, OperationCalls, OptimisationCalls, SettingCalls
 from reflexio.client.sync.search import SearchCalls
+from reflexio.client.sync.transfer import TransferCalls
 
 __all__ = ["ReflexioClient", "SessionClient"]
 
@@ -21,6 +22,7 @@ class ReflexioClient(
     OptimisationCalls,
     OperationCalls,
     ReviewCalls,
+    TransferCalls,
 ):
     """Speaks to a Reflexio server.
 

@@ -26,12 +26,14 @@ from reflexio.models.wording import without_hidden
 
 E = TypeVar("E", bound=BaseModel)
 
+QUOTE_NAMES = ("quote", "quotation", "passage", "span", "content", "words")
+NUMBER_WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 LONGEST_WORDING = 8_000
 MOST_POINTS = 8
 
 
 def _number(value: Any) -> int:
-    """Models write 3, "3", "[3]" and "turn 3". What is no whole number becomes zero, which is no turn and no note."""
+    """Models write 3, "3", "[3]", "turn 3" and "three". Anything else becomes zero, which is no turn and no note."""
     match value:
         case bool():
             return 0
@@ -41,9 +43,15 @@ def _number(value: Any) -> int:
             return int(value) if value.is_integer() else 0
         case str():
             digits = re.fullmatch(r"[^\d-]*(\d{1,9})\D*", value)
-            return int(digits[1]) if digits else 0
+            named = [NUMBER_WORDS.index(word) for word in re.findall(r"[a-z]+", value.lower()) if word in NUMBER_WORDS]
+            return int(digits[1]) if digits else named[0] if len(named) == 1 else 0
         case _:
             return 0
+
+
+def _numbers(value: Any) -> list[Any]:
+    """The entries of a list of numbers, which models also write as one text: "1, 2"."""
+    return re.findall(r"\d{1,9}", value) or [value] if isinstance(value, str) else _list(value)
 
 
 def _text(value: Any) -> str:
@@ -108,7 +116,10 @@ class ExtractedQuote(AnswerPart):
 
     @model_validator(mode="before")
     @classmethod
-    def _accept_bare_text(cls, value: Any) -> Any:
+    def _accept_other_forms(cls, value: Any) -> Any:
+        """A bare text, and the quote under another name."""
+        if isinstance(value, dict) and not value.get("text"):
+            return {**value, "text": next((member for name, member in value.items() if name in QUOTE_NAMES), "")}
         return {"text": value} if isinstance(value, str) else value
 
 
@@ -143,9 +154,19 @@ _PAIR = {
     "additionalProperties": False,
 }
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata), WithJsonSchema({"type": "array", "items": _PAIR})]
+
+
+def _time_to_live(value: Any) -> ProfileTimeToLive:
+    """Also "1 week" and "One Month"; what is no known span is taken as lasting."""
+    letters = re.sub(r"[\W_]+", "_", _text(value).lower()).removesuffix("s")
+    spelling = re.sub(r"^(?:1|an?)_", "one_", letters)
+    spans = [span for span in ProfileTimeToLive if spelling in (span.value, span.value.removeprefix("one_"))]
+    return next(iter(spans), ProfileTimeToLive.INFINITY)
+
+
 TimeToLive = Annotated[
     ProfileTimeToLive,
-    BeforeValidator(lambda value: value if value in list(ProfileTimeToLive) else ProfileTimeToLive.INFINITY),
+    BeforeValidator(_time_to_live),
     WithJsonSchema({"type": "string", "enum": list(ProfileTimeToLive)}),
 ]
 
@@ -197,7 +218,7 @@ class NoteDecision(AnswerPart):
     note: Number = 0
     reason: Text = ""
     action: Annotated[Action, BeforeValidator(lambda value: _text(value).lower())] = "add"
-    targets: Annotated[list[Number], BeforeValidator(_list)] = []
+    targets: Annotated[list[Number], BeforeValidator(_numbers)] = []
     rationale: Text = ""
     trigger: Text = ""
     content: Text = ""

@@ -5,11 +5,14 @@ from typing import Protocol, TypeVar
 
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
+from reflexio.ports.storage.exposures import Exposures
 from reflexio.ports.storage.index import Vectors
-from reflexio.ports.storage.interactions import Interactions, Requests, Users, Waiting
+from reflexio.ports.storage.interactions import Interactions, Requests, Users
 from reflexio.ports.storage.learnings import Learnings, Windows
 from reflexio.ports.storage.optimisations import Optimisations
 from reflexio.ports.storage.pools import Pool, Pools
+from reflexio.ports.storage.sessions import Sessions
+from reflexio.ports.storage.transfers import Transfers
 from reflexio.ports.work import Journal
 
 T = TypeVar("T")
@@ -23,9 +26,13 @@ class Tx(Protocol):
     @property
     def interactions(self) -> Interactions: ...
     @property
+    def sessions(self) -> Sessions: ...
+    @property
     def users(self) -> Users: ...
     @property
     def learnings(self) -> Learnings: ...
+    @property
+    def exposures(self) -> Exposures: ...
     @property
     def windows(self) -> Windows: ...
     @property
@@ -44,6 +51,8 @@ class Tx(Protocol):
     def optimisations(self) -> Optimisations: ...
     @property
     def erasures(self) -> Erasures: ...
+    @property
+    def transfers(self) -> Transfers: ...
 
 
 class Store(Protocol):
@@ -87,8 +96,8 @@ class Database(Protocol):
     async def warm(self, model: str) -> None:
         """Loads the vectors of this model into memory before the first search."""
 
-    async def backlog(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
-        """Users of all organisations with unlearned turns, longest waiting first, from the one after `after`."""
+    async def waiting_organisations(self, limit: int, *, after: str = "") -> list[str]:
+        """Organisations with unlearned turns by name, those behind `after` first and then the others."""
 
     async def pools(self, limit: int, *, after: Pool | None = None) -> list[Pool]:
         """Pools of all organisations with new playbooks or a retry, ordered by name."""
@@ -105,11 +114,17 @@ class Database(Protocol):
     async def forget_orphans(self, before: int) -> int:
         """Removes the lineage of deleted learnings, and windows from before that time of users without turns."""
 
+    async def erasing_organisations(self, limit: int) -> list[str]:
+        """Organisations with erasures that have begun and not ended."""
+
     async def wipe(self) -> bool:
         """Removes the former content of deleted rows from disk, as far as nobody reads it; False to try again later.
 
         Never blocks writers for long.
         """
+
+    async def problems(self) -> list[str]:
+        """What is damaged or contradicts itself, in words. Reads everything; empty in a sound database."""
 
     async def ping(self) -> None: ...
 

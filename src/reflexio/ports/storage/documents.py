@@ -74,6 +74,9 @@ class Keys(Protocol):
     def find(self, digest: str) -> StoredApiKey | None:
         """The key with this digest, unless it was revoked."""
 
+    def digest_of(self, key_id: int) -> str | None:
+        """The digest of a key that was not revoked."""
+
     def is_revoked(self, digest: str) -> bool:
         """Whether a key with this digest was revoked."""
 

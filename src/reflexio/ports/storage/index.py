@@ -61,6 +61,7 @@ class IndexBacklog:
     """
 
     turns_not_indexed: int = 0
+    learnings_not_indexed: int = 0
     not_indexed_since: int = 0
     learnings_without_vector: int = 0
     turns_without_vector: int = 0
@@ -68,33 +69,44 @@ class IndexBacklog:
 
 
 @dataclass(frozen=True)
-class TurnTerms:
-    """A turn that is about to be indexed: whose it is, and its terms as they are stored. A blank one is only marked."""
+class RowTerms:
+    """A turn or learning that is about to be indexed: whose it is, its place in the queue, its terms as stored.
+
+    A blank one is only marked. `letters` tells how long it takes.
+    """
 
     org_id: str
     user_id: str
+    kind: str
     id: int
-    terms: str
+    seq: int = 0
+    terms: str = ""
     is_blank: bool = False
+    letters: int = 0
 
 
 class Vectors(Protocol):
     """The vectors of all organisations, for the embedding backlog."""
 
-    def turns_to_index(self, limit: int) -> list[TurnTerms]:
-        """Turns that are not in the word index, oldest first, with their terms; fewer where they are long.
+    def to_index(self, limit: int, *, after: str = "") -> list[RowTerms]:
+        """Rows that are not in the word index with their terms, fewer where they are long.
 
-        Terms are made while reading: every writer waits for what is done in a write.
+        They are the oldest of several organisations, as many of each; those behind `after` come first. Terms are made
+        while reading: every writer waits for what is done in a write.
         """
 
-    def index_turns(self, turns: Sequence[TurnTerms]) -> None:
-        """Adds turns to the word index and queues them for embedding, except those deleted meanwhile."""
+    def index(self, rows: Sequence[RowTerms]) -> None:
+        """Adds rows to the word index and queues them for embedding, except those deleted or changed meanwhile."""
 
     def backlog(self) -> IndexBacklog:
         """What waits for the word index or for a vector. A turn that is not indexed counts once, for the former."""
 
-    def waiting(self, limit: int) -> list[Unembedded]:
-        """Rows without a vector, learnings first, then oldest first."""
+    def waiting(self, limit: int, *, after: str = "") -> list[Unembedded]:
+        """Rows without a vector. Their texts end where embedders stop reading.
+
+        They are those of several organisations, as many of each, those behind `after` first; of one organisation its
+        learnings before its turns, then the oldest.
+        """
 
     def put(self, rows: Sequence[Unembedded], model: str, vectors: Sequence[bytes]) -> None:
         """Stores half-precision vectors, except for rows that were deleted or changed meanwhile."""

@@ -71,9 +71,9 @@ class Unlearned:
 
 @dataclass(frozen=True)
 class TurnFilter:
-    """Conditions for turns in a search. `ids` restricts it to these turns."""
+    """Conditions for turns in a search. `ids` restricts it to these turns; without a user, it covers all users."""
 
-    user_id: str
+    user_id: str | None
     request_id: str | None = None
     within: TimeRange = ALWAYS
     ids: tuple[int, ...] | None = None
@@ -104,6 +104,20 @@ class VersionRequests:
     newest_at: int
 
 
+@dataclass(frozen=True)
+class RemovedRequests:
+    """How much one write has removed. Turns of a request with very many are removed before the request itself."""
+
+    requests: int = 0
+    turns: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.requests or self.turns)
+
+    def __add__(self, other: "RemovedRequests") -> "RemovedRequests":
+        return RemovedRequests(self.requests + other.requests, self.turns + other.turns)
+
+
 class Requests(Protocol):
     def add(self, request: Request) -> None:
         """Raises Conflict when the id is taken."""
@@ -116,13 +130,17 @@ class Requests(Protocol):
     def finish(self, user_id: str, session_id: str) -> bool:
         """Marks the newest request of a session as its last; False when there is no such session."""
 
-    def remove(self, where: RequestFilter) -> int:
-        """Removes matching requests with their turns; returns the number of requests."""
+    def remove_some(self, where: RequestFilter | Sequence[str]) -> RemovedRequests:
+        """Removes matching requests with their turns, by filter or by their ids, as many as one write may remove.
 
-    def remove_ids(self, request_ids: Sequence[str]) -> int: ...
+        Call it until nothing is removed, each time in another write: others are made in between.
+        """
 
     def by_version(self, within: TimeRange) -> list[VersionRequests]:
         """The agent versions that published, the newest first. Requests for evaluation only do not count."""
+
+    def count_by_day(self, start: int) -> dict[int, int]:
+        """How many requests came on each day since `start`; a day is the number of days since 1970."""
 
     def sum_redacted(self, user_id: str) -> int:
         """How many marks replace what was redacted in the user's requests."""
@@ -173,9 +191,10 @@ class Interactions(Protocol):
 
     def remove(self, user_id: str, interaction_id: int) -> int: ...
 
-    def remove_all(self, user_id: str | None = None) -> int: ...
-
     def count(self, user_id: str | None = None) -> int: ...
+
+    def count_by_day(self, start: int) -> dict[int, int]:
+        """How many turns came on each day since `start`; a day is the number of days since 1970."""
 
     def count_unembedded(self, user_id: str) -> int:
         """The number of turns without a vector."""
@@ -198,6 +217,9 @@ class Users(Protocol):
         """Marks a user as having unlearned turns."""
 
     def waiting(self, user_id: str) -> Waiting | None: ...
+
+    def longest_waiting(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        """Users with unlearned turns, longest waiting first, from the one after `after`."""
 
     def all_waiting(self) -> WaitingUsers:
         """All users with unlearned turns, counted; since when the first of them waits, and the newest error."""

@@ -117,6 +117,9 @@ class Learnings(Protocol):
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
         """Rows by id; deleted ones are missing."""
 
+    def of_requests(self, request_ids: Sequence[str], limit: int) -> list[Learning]:
+        """Learnings of any kind and status that came with these requests, oldest first."""
+
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
         """Newest first."""
 
@@ -132,9 +135,19 @@ class Learnings(Protocol):
         `where.statuses` does not count. Tells from which status each row went.
         """
 
-    def remove(self, where: LearningFilter) -> int: ...
+    def remove(self, where: LearningFilter) -> int:
+        """Removes few rows: every writer waits for it."""
+
+    def remove_some(self, where: LearningFilter) -> int:
+        """Removes as many rows as one write may remove. Call it until it returns 0, each time in another write."""
 
     def count(self, where: LearningFilter) -> int: ...
+
+    def count_up_to(self, where: LearningFilter, most: int) -> int:
+        """The same, but counting stops at `most`."""
+
+    def count_by_day(self, kind: Kind, start: int) -> dict[int, int]:
+        """How many were learned or added on each day since `start`; a day is the number of days since 1970."""
 
     def count_requests(self, where: LearningFilter) -> int:
         """The number of requests that matching rows were learned from."""

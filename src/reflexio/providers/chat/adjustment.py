@@ -1,6 +1,7 @@
 """What is sent differently after a server has rejected a question: learned from its words, and kept.
 
-Without its images, in another way to a structured answer, with a lower or differently named limit, as a stream.
+Without its images, in another way to a structured answer, with a lower or differently named limit, as a stream, with
+the instructions in the message of the user.
 """
 
 import re
@@ -14,6 +15,8 @@ from reflexio.providers.chat.failures import (
     ABOUT_EFFORT,
     ABOUT_LIMIT,
     ABOUT_STREAM,
+    ABOUT_STREAM_OPTIONS,
+    ABOUT_SYSTEM,
     is_about,
     is_about_account,
     is_about_images,
@@ -29,6 +32,7 @@ from reflexio.providers.chat.structure import WAYS
 LEAST_OUTPUT_TOKENS = 256
 NO_IMAGES = "\n\n(The pictures could not be handed over.)"
 OTHER_LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+SHARED_ROOM = re.compile(r"context|n_ctx|`inputs` tokens", re.IGNORECASE)
 UNKNOWN_PARAMETER = re.compile(
     r"unsupported|not supported|unrecognized|unknown|not permitted|unexpected", re.IGNORECASE
 )
@@ -48,6 +52,8 @@ class RequestHabits:
         self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
         self._output_tokens = options.max_output_tokens
         self._streams = False
+        self._has_stream_options = True
+        self._has_system_role = True
         self._has_effort = True
 
     def settings(self, base: ModelSettings, effort: Literal["low"] | None) -> ModelSettings:
@@ -60,9 +66,17 @@ class RequestHabits:
             return settings
         body: dict[str, object] = {self._limit_name: self._output_tokens} if self._limit_name else {}
         if self._streams:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
+            body |= {"stream": True}
+        if self._streams and self._has_stream_options:
+            body |= {"stream_options": {"include_usage": True}}
         settings["extra_body"] = body
         return settings
+
+    def placed(self, messages: Messages) -> Messages:
+        """The prompt with its instructions where the model may read them: some know no role of the system."""
+        if self._has_system_role or not messages.instructions:
+            return messages
+        return replace(messages, instructions="", case=f"{messages.instructions}\n\n{messages.case}")
 
     def seek_way(self, tried: StructuredOutput) -> bool:
         """Goes to the way after the one that was tried; False when there is none. Other calls may be there already."""
@@ -78,6 +92,12 @@ class RequestHabits:
             return None
         if is_about(ABOUT_STREAM, error) and not self._streams and self._is_openai_protocol:
             self._streams = True
+            return messages
+        if is_about(ABOUT_STREAM_OPTIONS, error) and self._streams and self._has_stream_options:
+            self._has_stream_options = False
+            return messages
+        if is_about(ABOUT_SYSTEM, error) and self._has_system_role:
+            self._has_system_role = False
             return messages
         if is_about(ABOUT_EFFORT, error) and self._has_effort:
             self._has_effort = False
@@ -101,7 +121,7 @@ class RequestHabits:
         room = max((number for number in numbers if number < self._output_tokens), default=0)
         if room < LEAST_OUTPUT_TOKENS:
             return False
-        if "context" in words.lower() or "n_ctx" in words:  # this is the room for text and answer together
+        if SHARED_ROOM.search(words):  # this is the room for text and answer together
             left = room - estimate(messages.instructions + messages.case)
             room = min(room // 4, left)
         if room < LEAST_OUTPUT_TOKENS:

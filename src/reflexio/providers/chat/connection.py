@@ -1,5 +1,6 @@
 """The HTTP client of one model, and the model in pydantic-ai's terms. Answers are bounded and brought into one form."""
 
+import zlib
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from pkgutil import resolve_name
@@ -10,11 +11,13 @@ from pydantic_ai.models import Model, create_async_httpx2_client
 
 from reflexio.errors import UnreadableAnswer
 from reflexio.providers.chat import completion
+from reflexio.providers.chat.reported_errors import seconds_to_wait
 from reflexio.providers.chat.resolve import PROVIDERS, ModelAddress
 
 # An answer of 64,000 tokens has some 300,000 bytes.
 MAX_ANSWER_BYTES = 2 * 1024 * 1024
 CONNECT_SECONDS = 5.0
+DEFLATED, DETECTS_HEADER = ("gzip", "x-gzip", "deflate"), 32
 
 # What pydantic-ai knows about the models of a provider, for example that none may be forced to call a tool.
 PROFILES = {
@@ -33,18 +36,23 @@ IS_QUESTION: ContextVar[bool] = ContextVar("is_question", default=False)
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """Stops reading a body that is longer than any answer."""
+    """Stops reading a body that is longer than any answer; one that is compressed all the same is inflated here."""
 
-    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+    def __init__(self, body: httpx2.AsyncByteStream, *, is_deflated: bool) -> None:
         self._body = body
+        self._inflate = zlib.decompressobj(zlib.MAX_WBITS | DETECTS_HEADER) if is_deflated else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         count = 0
         async for chunk in self._body:
-            count += len(chunk)
+            try:
+                part = self._inflate.decompress(chunk, MAX_ANSWER_BYTES + 1) if self._inflate else chunk
+            except zlib.error as error:
+                raise UnreadableAnswer("It is compressed, and broken.") from error
+            count += len(part)
             if count > MAX_ANSWER_BYTES:
                 raise UnreadableAnswer(f"It is longer than {MAX_ANSWER_BYTES:,} bytes.")
-            yield chunk
+            yield part
 
     async def aclose(self) -> None:
         await self._body.aclose()
@@ -52,7 +60,10 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 async def _bound(response: httpx2.Response) -> None:
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    response.stream = _BoundedStream(response.stream)
+    is_deflated = response.headers.get("content-encoding", "").lower() in DEFLATED
+    if is_deflated:
+        del response.headers["content-encoding"]
+    response.stream = _BoundedStream(response.stream, is_deflated=is_deflated)
 
 
 async def _regularise(response: httpx2.Response) -> None:
@@ -68,7 +79,11 @@ async def _regularise(response: httpx2.Response) -> None:
     finally:
         await stream.aclose()
     location = response.headers.get("location", "")
+    is_error = response.status_code >= 400
     response.status_code, content = completion.regular(response.status_code, body, location)
+    wait_header = response.headers.get("retry-after", "")
+    if is_error and (wait := seconds_to_wait(wait_header, body.decode("utf-8", "replace"))):
+        response.headers["retry-after"] = str(wait)
     response.headers["content-length"] = str(len(content))
     if content is not body:
         response.headers["content-type"] = "application/json"

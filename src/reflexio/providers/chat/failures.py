@@ -51,7 +51,9 @@ TOO_LONG = re.compile(
     r"exceed_context_size|context_length_exceeded|(?:maximum|max|available|allowed) context (?:length|size|window)"
     r"|context (?:length|size|window) (?:is |was |has been )?exceed|exceeds? (?:the )?(?:model'?s )?(?:max\w* )?context"
     r"|(?:prompt|input|request|messages?) (?:is|are) too (?:long|large)|too many (?:input )?tokens"
-    r"|reduce the length|maximum (?:prompt|input) (?:length|tokens)|range of input length",
+    r"|reduce the length|maximum (?:prompt|input) (?:length|tokens)|range of input length"
+    r"|context length of only|context the overflows|`inputs` (?:tokens|must)"
+    r"|context (?:window|size|length) is too small",
     re.IGNORECASE,
 )
 ABOUT_STRUCTURE = re.compile(
@@ -61,6 +63,13 @@ ABOUT_STREAM = re.compile(
     r"only supports? stream|streaming (?:is )?(?:only|required)|\bstream\b.{0,40}\btrue\b", re.IGNORECASE
 )
 ABOUT_LIMIT = re.compile(r"max_(?:completion_|output_|new_)?tokens|maxOutputTokens", re.IGNORECASE)
+ABOUT_STREAM_OPTIONS = re.compile(r"stream_options|include_usage", re.IGNORECASE)
+ABOUT_SYSTEM = re.compile(
+    r"(?:system|developer) (?:role|prompt|message|instruction)s?.{0,40}(?:not |un)(?:support|allow|enabl|permit|accept)"
+    r"|(?:not support|unsupported|invalid|unknown|unexpected).{0,30}(?:system|developer)\b"
+    r"|'(?:system|developer)' is not|roles must alternate",
+    re.IGNORECASE,
+)
 ABOUT_EFFORT = re.compile(r"reasoning[_.]effort", re.IGNORECASE)
 
 # What a call may raise. Some clients let errors of the connection through; an image that pydantic-ai has to fetch
@@ -143,14 +152,14 @@ def is_about_account(error: Exception) -> bool:
 
 
 def is_about_structure(error: Exception) -> bool:
-    """Whether the words of a rejection name tools or schemas. Some servers reject them as an error of their own."""
-    is_possible = is_rejected(error) or (isinstance(error, ModelHTTPError) and error.status_code in (500, 501))
-    return isinstance(error, UserError) or (is_possible and ABOUT_STRUCTURE.search(words_of(error)) is not None)
+    """Whether the words of a rejection name tools or schemas."""
+    return isinstance(error, UserError) or is_about(ABOUT_STRUCTURE, error)
 
 
 def is_about(pattern: re.Pattern[str], error: Exception) -> bool:
-    """Whether the provider rejects the request with words such as these."""
-    return is_rejected(error) and pattern.search(words_of(error)) is not None
+    """Whether the provider rejects the request with words such as these; some do so as an error of their own."""
+    is_possible = is_rejected(error) or (isinstance(error, ModelHTTPError) and error.status_code in (500, 501))
+    return is_possible and pattern.search(words_of(error)) is not None
 
 
 def _is_overloaded(error: ModelAPIError) -> bool:

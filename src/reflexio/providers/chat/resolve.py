@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reflexio.errors import InvalidRequest, ProviderRefused
 from reflexio.ports.chat import A, Messages, Reply
+from reflexio.providers.base_url import base_url_of
 
 if TYPE_CHECKING:
     from reflexio.providers.chat.session import ChatSession
@@ -111,9 +112,7 @@ def address(name: str, *, keys: Keys, options: CallOptions = DEFAULT_OPTIONS) ->
         names = ", ".join(map(repr, PROVIDERS))
         raise InvalidRequest(f"There is no model {name!r}; write 'openai:<model>', or another of {names}.")
     credentials = keys.get(provider) or keys.get(spelling.lower()) or ProviderCredentials()
-    base_url = credentials.base_url or known.base_url
-    if not base_url.startswith(("http://", "https://")):
-        raise InvalidRequest(f"The base URL {base_url!r} of {name!r} does not begin with http:// or https://.")
+    base_url = base_url_of(credentials.base_url or known.base_url, name)
     # Private servers with OpenAI's protocol often need no key; those with Anthropic's and Google's always do.
     is_private = bool(credentials.base_url) and known.protocol == "openai"
     if known.variable and not (credentials.api_key or is_private):

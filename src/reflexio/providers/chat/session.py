@@ -16,13 +16,14 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse, ThinkingPart
 from pydantic_ai.settings import ModelSettings
 
-from reflexio.errors import Declined, ProviderRefused, UnreadableAnswer
+from reflexio.errors import ContextTooLong, Declined, ProviderRefused, UnreadableAnswer
 from reflexio.models.extraction import Spend
-from reflexio.ports.chat import A, Messages, Reply, estimate
+from reflexio.ports.chat import CHARACTERS_PER_TOKEN, A, Messages, Reply, estimate
 from reflexio.providers.chat.adjustment import NO_IMAGES, RequestHabits
 from reflexio.providers.chat.connection import IS_QUESTION, build_model, connect
 from reflexio.providers.chat.failures import FAILURES, failure, is_about_account, is_rejected
-from reflexio.providers.chat.reading import Fields, ReadAnswer, merged, read_answer
+from reflexio.providers.chat.fields import Fields
+from reflexio.providers.chat.reading import ReadAnswer, merged, read_answer
 from reflexio.providers.chat.resolve import ModelAddress, StructuredOutput, reasoning_effort
 from reflexio.providers.chat.structure import answer_parameters, framed
 
@@ -30,6 +31,9 @@ log = logging.getLogger("reflexio.model")
 
 MOST_ADJUSTMENTS = 6
 MAX_FAULTS = 5
+LEAST_CONTEXT, MOST_CHARACTERS_PER_TOKEN = 1_000, 5.5
+"""A server that counts at least so many tokens, and fewer than the text can have, has not read all of it. Smaller
+counts may leave out what was cached."""
 IN_WORDS = "it is no JSON object with the fields asked for"
 CUT_OFF = "it was cut off, because it was too long"
 
@@ -89,7 +93,7 @@ class ChatSession:
             is_ignored = read.is_empty and not read.is_cut and not completed.response.tool_calls
             is_sought = is_ignored and not self._habits.is_proven and self._habits.seek_way(completed.way)
             if is_repaired and not is_sought:
-                raise UnreadableAnswer(f"{self._address.name}: {faults}", spend=spend)
+                raise self._unusable(completed, faults)
             part = whole if whole.is_cut else ReadAnswer()
             asked, is_repaired = _repair(completed.messages, messages, faults, part), True
 
@@ -98,6 +102,16 @@ class ChatSession:
             log.warning("%s: an answer was cut off; only its complete entries are used", self._address.name)
         self._habits.is_proven = self._has_answered = True
         return Reply(answer, spend)
+
+    def _unusable(self, completed: _Completion, faults: str) -> UnreadableAnswer:
+        """The error for an answer that stayed unusable. Some servers drop the beginning of a long prompt."""
+        usage, name = completed.response.usage, self._address.name
+        length = len(completed.messages.instructions) + len(completed.messages.case)
+        is_counted = not usage.unmeasured_requests and usage.input_tokens >= LEAST_CONTEXT
+        if is_counted and length > MOST_CHARACTERS_PER_TOKEN * usage.input_tokens:
+            words = f"it has read {usage.input_tokens} tokens of a prompt of about {length // CHARACTERS_PER_TOKEN}"
+            return ContextTooLong(f"{name}: {words}; its context is too short", spend=completed.spend)
+        return UnreadableAnswer(f"{name}: {faults}", spend=completed.spend)
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -126,8 +140,8 @@ class ChatSession:
 
     async def _request(self, messages: Messages, schema: type[A], way: StructuredOutput) -> ModelResponse:
         timeout = self._address.options.timeout
-        asked = framed(messages, schema, way)
-        request = ModelRequest([UserPromptPart(_content(asked))], instructions=sendable(asked.instructions))
+        asked = self._habits.placed(framed(messages, schema, way))
+        request = ModelRequest([UserPromptPart(_content(asked))], instructions=sendable(asked.instructions) or None)
         token = IS_QUESTION.set(True)
         try:
             # The client's own limit counts each byte anew: a server that sends one a second would keep it for ever.
@@ -159,13 +173,13 @@ def _texts(response: ModelResponse) -> Iterator[list[str]]:
 
 
 def _read(response: ModelResponse, fields: Fields) -> ReadAnswer:
-    is_cut = False
+    has_hit_limit, is_cut = response.finish_reason == "length", False
     for texts in _texts(response):
         read = read_answer(texts, fields)
-        is_cut = is_cut or read.is_cut
+        is_cut = is_cut or read.is_cut or (read.lacks_end and has_hit_limit)
         if not read.is_empty:
-            return read
-    return ReadAnswer(is_cut=is_cut or response.finish_reason == "length")
+            return replace(read, is_cut=is_cut)
+    return ReadAnswer(is_cut=is_cut or has_hit_limit)
 
 
 def _validated(read: ReadAnswer, schema: type[A], fields: Fields, *, is_final: bool) -> tuple[A | None, str]:

@@ -1,5 +1,6 @@
 """Embeddings endpoints with OpenAI's protocol: OpenAI's own, or a local server."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ TEXTS_PER_REQUEST = 128
 # A token has at least one byte, so this many always fit the 8,191 tokens that OpenAI's models read.
 READ_BYTES = 8_000
 TIMEOUT = httpx.Timeout(30, connect=5)
+TOTAL_SECONDS = 60.0
+"""For one request in all: the limit above counts each byte anew, so that a slow endpoint would keep it for ever."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,12 @@ class OpenAIEmbedder:
         length = {"dimensions": self.dimensions} if self._model.shortened else {}
         body = {"model": self._model.model, "input": texts, "encoding_format": "float", **length}
         try:
-            response = await self._client.post("embeddings", json=body)
+            async with asyncio.timeout(TOTAL_SECONDS):
+                response = await self._client.post("embeddings", json=body)
         except AddressRefused as error:
             raise ProviderRefused(f"{self.name}: {error}") from error
+        except TimeoutError as error:
+            raise ProviderUnavailable(f"{self.name}: no complete answer within {TOTAL_SECONDS:g} s") from error
         except httpx.RequestError as error:
             log.warning("%s: %s %s", self.name, type(error).__name__, error)
             raise ProviderUnavailable(f"{self.name}: {type(error).__name__}") from error

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from reflexio.errors import InvalidRequest, ProviderRefused
 from reflexio.ports.embedding import Embedder
+from reflexio.providers.base_url import base_url_of
 
 if TYPE_CHECKING:
     from reflexio.providers.embedding.openai import EmbeddingModel
@@ -40,9 +41,8 @@ def resolve(name: str, *, api_key: str = "", base_url: str = "") -> Embedder:
         model = _openai_model(name)
         if not (api_key or base_url):
             raise ProviderRefused(f"{name!r} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server.")
-        if base_url and not base_url.startswith(("http://", "https://")):
-            raise InvalidRequest(f"The base URL {base_url!r} of {name!r} does not begin with http:// or https://.")
-        return OpenAIEmbedder(model, api_key=api_key, base_url=base_url)
+        url = base_url_of(base_url, name) if base_url else ""
+        return OpenAIEmbedder(model, api_key=api_key, base_url=url)
     raise InvalidRequest(f"There is no embedder {name!r}; use 'local' or 'openai:<model>'.")
 
 

@@ -42,7 +42,8 @@ async def health(request: Request) -> dict[str, Any]:
     """`status` is "ok" while the process runs. Does not use the database.
 
     `embedder` says what computes the vectors. `backlog` counts what waits for the word index or for a vector, of all
-    organisations together, with the ages of the oldest rows in seconds; it is at most a second old.
+    organisations together, with the ages of the oldest rows in seconds, and `embedding_seconds_left`: how long the last
+    vector will take at the pace of the last half minute, null while that is unknown. It is at most a second old.
     """
     reflexio = get_reflexio(request)
     embedder = {"name": reflexio.embedder.name, "runtime": reflexio.embedder_runtime}
@@ -51,10 +52,12 @@ async def health(request: Request) -> dict[str, Any]:
 
 METRICS = {
     "turns_not_indexed": ("gauge", "Turns that are not in the word index yet."),
-    "oldest_not_indexed_seconds": ("gauge", "Age of the oldest of them."),
+    "learnings_not_indexed": ("gauge", "Learnings of large imports that are not in the word index yet."),
+    "oldest_not_indexed_seconds": ("gauge", "Age of the oldest of both."),
     "learnings_without_vector": ("gauge", "Learnings without a vector; search finds them by words."),
     "turns_without_vector": ("gauge", "Indexed turns without a vector; search finds them by words."),
     "oldest_without_vector_seconds": ("gauge", "Age of the oldest row without a vector."),
+    "embedding_seconds_left": ("gauge", "Seconds until all have one, at the pace of late; absent while unknown."),
     "turns_indexed_total": ("counter", "Turns added to the word index since the start."),
     "rows_embedded_total": ("counter", "Rows embedded in the background since the start."),
     "embedding_failures_total": ("counter", "Failed attempts to embed rows in the background since the start."),
@@ -74,6 +77,7 @@ async def metrics(request: Request) -> PlainTextResponse:
     lines = [
         f"# HELP reflexio_{name} {words}\n# TYPE reflexio_{name} {kind}\nreflexio_{name} {values[name]}\n"
         for name, (kind, words) in METRICS.items()
+        if values[name] is not None
     ]
     return PlainTextResponse("".join(lines), media_type="text/plain; version=0.0.4")
 

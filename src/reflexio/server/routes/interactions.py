@@ -150,7 +150,10 @@ async def delete_all_interactions(request: Request) -> BulkDeleteResponse:
 
 @router.direct("POST", "/clear_user_data", KeyScope.ADMIN)
 async def clear_user_data(request: Request, body: ClearUserDataRequest) -> ClearUserDataResponse:
-    """Deletes everything of one user, in one transaction; it cannot be undone. An unknown user gives zeros.
+    """Deletes everything of one user, a few rows at a time; it cannot be undone. An unknown user gives zeros.
+
+    After a crash of the server, repeat the call: the receipt counts all that was there. If nobody does, the server goes
+    on by itself after a minute.
 
     Agent playbooks stay, without the user's windows. Pending ones that fewer than `min_distinct_users` users still
     support are archived, and deleted when nobody does; with `withdraw_unsupported`, also all that fewer than

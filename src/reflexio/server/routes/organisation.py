@@ -10,7 +10,7 @@ from reflexio.models.wire import Name
 from reflexio.organisations import configuration, usage
 from reflexio.server.direct import Router
 from reflexio.server.routes import get_reflexio, get_store
-from reflexio.server.scopes import needs
+from reflexio.server.scopes import ANY_KEY, get_caller, needs
 
 router = Router(prefix="/api", tag="configuration")
 
@@ -39,10 +39,10 @@ async def update_config(request: Request, changes: dict[str, Any]) -> SetConfigR
     return await set_config(request, changes)
 
 
-@router.get("/whoami", openapi_extra=needs(KeyScope.READ))
+@router.get("/whoami", openapi_extra=ANY_KEY)
 async def whoami(request: Request) -> WhoamiResponse:
-    """The organisation of the key, and where its data is stored."""
-    return usage.whoami(get_reflexio(request).database, get_store(request))
+    """The organisation of the key, its scopes and owner, and where the data is stored."""
+    return usage.whoami(get_reflexio(request).database, get_caller(request))
 
 
 @router.get("/storage_stats", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))

@@ -61,6 +61,10 @@ class SqlKeys:
         row = self._connection.execute(select(*KEY_COLUMNS).where(keys.c.digest == digest, IS_VALID)).one_or_none()
         return _stored_key(row) if row else None
 
+    def digest_of(self, key_id: int) -> str | None:
+        query = select(keys.c.digest).where(keys.c.id == key_id, IS_VALID)
+        return self._connection.execute(query).scalar_one_or_none()
+
     def is_revoked(self, digest: str) -> bool:
         query = select(keys.c.id).where(keys.c.digest == digest, keys.c.revoked_at != 0)
         return self._connection.execute(query).first() is not None

@@ -1,24 +1,51 @@
 """The stored vectors of all rows, and the backlog of rows that have none yet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from reflexio.models.learning import Kind, Learning
-from reflexio.ports.storage import IndexBacklog, TurnTerms, Unembedded
+from reflexio.ports.storage import IndexBacklog, RowTerms, Unembedded
 from reflexio.storage.fulltext.index import FulltextIndex, stored_terms
 from reflexio.storage.fulltext.terms import TermScope
-from reflexio.storage.queries import attributes, in_batches
+from reflexio.storage.queries import attributes, in_batches, organisations_with
 from reflexio.storage.schema import interactions, learnings, requests, unembedded, vectors
+from reflexio.storage.tables.exposures import add_exposures
 
 TURN = "interaction"
 TURN_INDEX = FulltextIndex(TURN)
-LEARNING_LANE, TURN_LANE = 0, 1
+LEARNING_INDEX = FulltextIndex("learning")
+LEARNING_LANE, TURN_LANE, INDEX_LANE = 0, 1, 2
+"""Learnings and turns that wait for their vectors, and learnings of large imports that wait for their words first."""
 LETTERS_AT_ONCE = 200_000
-"""Letters of the turns that one write indexes: other writers wait for it. A longer turn is written alone."""
+"""Letters of the rows that one write indexes: other writers wait for it. A longer row is written alone."""
+EMBEDDED_LETTERS = 8_000
+"""Of a text; no embedder in use reads further."""
+ORGANISATIONS_AT_ONCE = 16
 QUEUE_COLUMNS = ["org_id", "kind", "row_id", "lane"]
 SPEAKER_ROLES = {"", "user", "agent", "assistant", "system", "human", "customer", "ai", "bot", "tool"}
+
+
+def letters_of(*names: str) -> ColumnElement[int]:
+    """How long these columns of a turn are together."""
+    lengths = [func.coalesce(func.length(cast(interactions.c[name], Text)), 0) for name in names]
+    return sum(lengths[1:], start=lengths[0])
 
 
 def is_unembedded(kind: ColumnElement[str] | str, row_id: ColumnElement[int]) -> ColumnElement[bool]:
@@ -26,8 +53,10 @@ def is_unembedded(kind: ColumnElement[str] | str, row_id: ColumnElement[int]) ->
     return exists().where(unembedded.c.kind == kind, unembedded.c.row_id == row_id)
 
 
-def queue_learnings(connection: Connection, org_id: str, kind: str, ids: Sequence[int]) -> None:
-    rows = [{"org_id": org_id, "kind": kind, "row_id": row_id, "lane": LEARNING_LANE} for row_id in ids]
+def queue_learnings(
+    connection: Connection, org_id: str, kind: str, ids: Sequence[int], lane: int = LEARNING_LANE
+) -> None:
+    rows = [{"org_id": org_id, "kind": kind, "row_id": row_id, "lane": lane} for row_id in ids]
     connection.execute(insert(unembedded), rows)
 
 
@@ -71,27 +100,65 @@ def _turn_text(row: Any) -> str:
 
 
 class SqlVectors:
-    """Stored vectors and their backlog, of all organisations."""
+    """Stored vectors, and the backlogs of rows without words or vectors, of all organisations.
+
+    Whatever waits is taken from several organisations at a time, as much from each.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def turns_to_index(self, limit: int) -> list[TurnTerms]:
-        column = interactions.c
-        query = select(column.id, column.org_id, column.user_id, column.role, column.content)
-        turns: list[TurnTerms] = []
-        room = LETTERS_AT_ONCE
-        with self._connection.execute(query.where(~column.is_indexed).order_by(column.id).limit(limit)) as rows:
-            for row in rows:
-                room -= len(row.content)
-                if turns and room < 0:
-                    break
-                turns.append(
-                    TurnTerms(row.org_id, row.user_id, row.id, stored_terms(_turn_text(row)), not row.content.strip())
-                )
-        return turns
+    def to_index(self, limit: int, *, after: str = "") -> list[RowTerms]:
+        turns = self._organisations(interactions.c.org_id, ~interactions.c.is_indexed, after)
+        queued = self._organisations(unembedded.c.org_id, unembedded.c.lane == INDEX_LANE, after)
+        names = self._in_turn([turns, queued], after)
+        rows: list[RowTerms] = []
+        for place, name in enumerate(names):
+            left = len(names) - place
+            room = (LETTERS_AT_ONCE - sum(row.letters for row in rows)) // left
+            if room <= 0:
+                break
+            rows += self._first_to_index(name, max(1, limit // len(names)), room)
+        return rows
 
-    def index_turns(self, turns: Sequence[TurnTerms]) -> None:
+    def _organisations(self, column: Column[str], condition: ColumnElement[bool], after: str) -> list[str]:
+        return organisations_with(self._connection, column, condition, ORGANISATIONS_AT_ONCE, after)
+
+    def _in_turn(self, names: Sequence[Sequence[str]], after: str) -> list[str]:
+        """Organisations of several lists by name, those behind `after` first."""
+        known = {name for some in names for name in some}
+        return sorted(known, key=lambda name: (name <= after, name))[:ORGANISATIONS_AT_ONCE]
+
+    def _first_to_index(self, org_id: str, limit: int, room: int) -> list[RowTerms]:
+        """Rows of one organisation, as many as fit; one that is too long alone comes alone."""
+        rows: list[RowTerms] = []
+        for row, text in self._texts_to_index(org_id, limit):
+            room -= row.letters
+            if rows and room < 0:
+                break
+            rows.append(replace(row, terms=stored_terms(text), is_blank=not text.strip()))
+        return rows
+
+    def _texts_to_index(self, org_id: str, limit: int) -> Iterator[tuple[RowTerms, str]]:
+        """Read one by one: texts may be long."""
+        queue, column = unembedded.c, interactions.c
+        queued = select(queue.seq, queue.row_id).where(queue.lane == INDEX_LANE, queue.org_id == org_id)
+        for seq, row_id in self._connection.execute(queued.order_by(queue.seq).limit(limit)).all():
+            for (kind, _), (user_id, text) in self._learning_texts([row_id]).items():
+                yield RowTerms(org_id, user_id, kind, row_id, seq, letters=len(text)), text
+        # What was in the prompt of a turn is indexed, too.
+        query = select(column.id, column.user_id, column.role, column.content, letters_of("retrieved_learnings"))
+        query = query.where(~column.is_indexed, column.org_id == org_id).order_by(column.id).limit(limit)
+        with self._connection.execute(query) as rows:
+            for row in rows:
+                text = _turn_text(row)
+                yield RowTerms(org_id, row.user_id, TURN, row.id, letters=len(text) + row[-1]), text
+
+    def index(self, rows: Sequence[RowTerms]) -> None:
+        self._index_turns([row for row in rows if row.kind == TURN])
+        self._index_learnings([row for row in rows if row.kind != TURN])
+
+    def _index_turns(self, turns: Sequence[RowTerms]) -> None:
         column = interactions.c
         waiting = select(column.id).where(column.id.in_([turn.id for turn in turns]), ~column.is_indexed)
         ids = set(self._connection.execute(waiting).scalars())
@@ -104,7 +171,21 @@ class SqlVectors:
             queued = [{"org_id": turn.org_id, "kind": TURN, "row_id": turn.id, "lane": TURN_LANE} for turn in new]
             self._connection.execute(insert(unembedded), queued)
         if ids:
+            add_exposures(self._connection, ids)
             self._connection.execute(update(interactions).where(column.id.in_(ids)).values(is_indexed=True))
+
+    def _index_learnings(self, rows: Sequence[RowTerms]) -> None:
+        queue = unembedded.c
+        waiting = select(queue.seq).where(queue.seq.in_([row.seq for row in rows]), queue.lane == INDEX_LANE)
+        places = set(self._connection.execute(waiting).scalars())
+        # A row that was deleted or changed meanwhile has lost its place.
+        new = [row for row in rows if row.seq in places]
+        LEARNING_INDEX.put_terms(
+            self._connection, [(row.id, TermScope.of(row.org_id, row.kind, row.user_id), row.terms) for row in new]
+        )
+        if new:
+            change = update(unembedded).where(queue.seq.in_([row.seq for row in new]))
+            self._connection.execute(change.values(lane=LEARNING_LANE))
 
     def backlog(self) -> IndexBacklog:
         turn, queue = interactions.c, unembedded.c
@@ -112,10 +193,13 @@ class SqlVectors:
         lanes = {row[0]: (row[1], row[2]) for row in self._connection.execute(counted)}
         not_indexed = self._connection.execute(select(func.count(), func.min(turn.id)).where(~turn.is_indexed)).one()
         learned, (turns, first_turn) = lanes.get(LEARNING_LANE, (0, None)), lanes.get(TURN_LANE, (0, None))
+        added, first_added = lanes.get(INDEX_LANE, (0, None))
+        without_words = (self._published_at(not_indexed[1]), self._stored_at(first_added))
         since = (self._stored_at(learned[1]), self._stored_at(first_turn))
         return IndexBacklog(
             not_indexed[0],
-            self._published_at(not_indexed[1]),
+            added,
+            min((moment for moment in without_words if moment), default=0),
             learned[0],
             turns,
             min((moment for moment in since if moment), default=0),
@@ -142,24 +226,42 @@ class SqlVectors:
         )
         return int(self._connection.execute(query).scalars().first() or 0)
 
-    def waiting(self, limit: int) -> list[Unembedded]:
-        query = select(unembedded).order_by(unembedded.c.lane, unembedded.c.seq).limit(limit)
-        rows = self._connection.execute(query).all()
+    def waiting(self, limit: int, *, after: str = "") -> list[Unembedded]:
+        queue = unembedded.c
+        lanes = [self._organisations(queue.org_id, queue.lane == lane, after) for lane in (LEARNING_LANE, TURN_LANE)]
+        names = self._in_turn(lanes, after)
+        rows: list[Any] = []
+        for place, name in enumerate(names):
+            # What one leaves free is for those behind it.
+            rows += self._first_waiting(name, -(-(limit - len(rows)) // (len(names) - place)))
         texts = self._turn_texts([row.row_id for row in rows if row.kind == TURN])
-        texts |= self._learning_texts([row.row_id for row in rows if row.kind != TURN])
+        texts |= self._learning_texts([row.row_id for row in rows if row.kind != TURN], EMBEDDED_LETTERS)
         return [
             Unembedded(row.seq, row.org_id, row.kind, row.row_id, *texts.get((row.kind, row.row_id), ("", "")))
             for row in rows
         ]
 
+    def _first_waiting(self, org_id: str, limit: int) -> list[Any]:
+        queue, rows = unembedded.c, list[Any]()
+        for lane in (LEARNING_LANE, TURN_LANE):
+            if room := limit - len(rows):
+                query = select(unembedded).where(queue.lane == lane, queue.org_id == org_id).order_by(queue.seq)
+                rows += self._connection.execute(query.limit(room)).all()
+        return rows
+
     def _turn_texts(self, ids: Sequence[int]) -> dict[tuple[str, int], tuple[str, str]]:
         column = interactions.c
-        query = select(column.id, column.user_id, column.role, column.content).where(column.id.in_(ids))
+        content = func.substr(column.content, 1, EMBEDDED_LETTERS).label("content")
+        query = select(column.id, column.user_id, column.role, content).where(column.id.in_(ids))
         return {(TURN, row.id): (row.user_id, _turn_text(row)) for row in self._connection.execute(query)}
 
-    def _learning_texts(self, ids: Sequence[int]) -> dict[tuple[str, int], tuple[str, str]]:
+    def _learning_texts(self, ids: Sequence[int], letters: int | None = None) -> dict[tuple[str, int], tuple[str, str]]:
         column = learnings.c
-        query = select(column.id, column.kind, column.user_id, column.trigger, column.content).where(column.id.in_(ids))
+        texts = [
+            part if letters is None else func.substr(part, 1, letters).label(part.name)
+            for part in (column.trigger, column.content)
+        ]
+        query = select(column.id, column.kind, column.user_id, *texts).where(column.id.in_(ids))
         return {
             (row.kind, row.id): (row.user_id, Learning(Kind(row.kind), row.content, trigger=row.trigger).text)
             for row in self._connection.execute(query)

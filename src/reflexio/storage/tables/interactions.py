@@ -1,7 +1,7 @@
 """What was published: requests, their turns, and the users whose turns wait to be learned from."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -31,6 +31,7 @@ from reflexio.ports.storage import (
     Backlog,
     Matched,
     QueryVector,
+    RemovedRequests,
     RequestFilter,
     TimeRange,
     TurnFilter,
@@ -50,14 +51,26 @@ from reflexio.storage.queries import (
     in_batches,
     in_time_range,
     insert_for,
+    organisations_with,
     owned_by,
+    within_letters,
     written_bytes,
 )
 from reflexio.storage.schema import finished_steps, interactions, requests, users
-from reflexio.storage.tables.embeddings import TURN, TURN_INDEX, forget_vectors, is_unembedded
+from reflexio.storage.tables.embeddings import (
+    LETTERS_AT_ONCE,
+    TURN,
+    TURN_INDEX,
+    forget_vectors,
+    is_unembedded,
+    letters_of,
+)
+from reflexio.storage.tables.exposures import forget_turns
 from reflexio.storage.vectors.search import VectorSearch
 
 REQUESTS_AT_ONCE = 100
+REMOVED_REQUESTS, REMOVED_TURNS = 100, 200
+"""In one write, which every other writer waits for: some 15 ms."""
 BYTES_OF_LETTER = 6
 """Of the longest in JSON, an escaped one."""
 REQUEST_FIELDS = list(Request.model_fields)
@@ -75,6 +88,11 @@ WAITING_COLUMNS = [users.c[name] for name in Waiting.__dataclass_fields__]
 # In the words of the index.
 IS_UNREAD = interactions.c.profiles_unread | interactions.c.playbooks_unread
 UNREAD = {Kind.PROFILE: interactions.c.profiles_unread, Kind.USER_PLAYBOOK: interactions.c.playbooks_unread}
+# What is in the word index or in other tables takes eight times as long to remove as other text.
+REMOVAL_LETTERS = letters_of("content", "retrieved_learnings") + (
+    letters_of("shadow_content", "expert_content", "user_action_description", "tools_used", "image_encoding") / 8
+)
+IS_WAITING = users.c.unlearned_since > literal_column("0")
 SAME_REQUEST = (requests.c.org_id == interactions.c.org_id) & (requests.c.request_id == interactions.c.request_id)
 
 ADD_REQUEST = CompiledStatement(lambda _: insert(requests), ["org_id", *REQUEST_FIELDS])
@@ -93,7 +111,7 @@ def _mark_unlearned(dialect: str) -> Insert:
 MARK_UNLEARNED = CompiledStatement(_mark_unlearned, ["org_id", "user_id", "unlearned_since", "published_at"])
 
 
-def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
+def turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str, Any]:
     return {
         "org_id": org_id,
         "user_id": request.user_id,
@@ -112,7 +130,7 @@ def _turn_row(org_id: str, request: Request, turn: InteractionData) -> dict[str,
     }
 
 
-def _read_turn(row: Any) -> Interaction:
+def read_turn(row: Any) -> Interaction:
     values = dict(zip(TURN_NAMES, row, strict=True))
     for name, model in LISTS.items():
         if (entries := values.pop(name)) is not None:
@@ -149,16 +167,20 @@ class SqlRequests(OrganisationRows):
         is_last = requests.c.org_id == self._org, requests.c.id == last.scalar_subquery()
         return self._change(update(requests).where(*is_last).values(session_finished=True)) > 0
 
-    def remove(self, where: RequestFilter) -> int:
-        return self._remove(self._where(where))
+    def remove_some(self, where: RequestFilter | Sequence[str]) -> RemovedRequests:
+        which = self._where(where) if isinstance(where, RequestFilter) else self._named(where)
+        query = select(requests.c.id, requests.c.request_id).where(which).order_by(requests.c.id)
+        found = self._connection.execute(query.limit(REMOVED_REQUESTS)).all()
+        of_requests = interactions.c.request_id.in_([row.request_id for row in found])
+        turns = _few_turns(self._connection, and_(interactions.c.org_id == self._org, of_requests))
+        _remove_turns(self._connection, turns.ids)
+        if not turns.is_all:
+            return RemovedRequests(0, len(turns.ids))
+        self._change(delete(requests).where(requests.c.id.in_([row.id for row in found])))
+        return RemovedRequests(len(found), len(turns.ids))
 
-    def remove_ids(self, request_ids: Sequence[str]) -> int:
-        return self._remove(and_(requests.c.org_id == self._org, requests.c.request_id.in_(request_ids)))
-
-    def _remove(self, which: ColumnElement[bool]) -> int:
-        turns = interactions.c.request_id.in_(select(requests.c.request_id).where(which))
-        _remove_turns(self._connection, interactions.c.org_id == self._org, turns)
-        return self._change(delete(requests).where(which))
+    def _named(self, request_ids: Sequence[str]) -> ColumnElement[bool]:
+        return and_(requests.c.org_id == self._org, requests.c.request_id.in_(request_ids))
 
     def by_version(self, within: TimeRange) -> list[VersionRequests]:
         counts = func.count(), func.count(requests.c.session_id.distinct()), func.count(requests.c.user_id.distinct())
@@ -167,6 +189,9 @@ class SqlRequests(OrganisationRows):
         query = query.where(self._where(RequestFilter(within=within)), ~requests.c.evaluation_only)
         query = query.group_by(requests.c.agent_version).order_by(newest.desc(), requests.c.agent_version)
         return self._rows(query, lambda row: VersionRequests(*row))
+
+    def count_by_day(self, start: int) -> dict[int, int]:
+        return self._count_by_day(requests, requests.c.created_at >= start)
 
     def sum_redacted(self, user_id: str) -> int:
         total = select(func.sum(requests.c.redacted_count)).where(self._where(RequestFilter(user_id)))
@@ -181,15 +206,30 @@ def _turn_filter(where: TurnFilter) -> list[ColumnElement[bool]]:
     return [*named, *in_time_range(interactions.c.created_at, where.within)]
 
 
-def _remove_turns(connection: Connection, *which: ColumnElement[bool]) -> int:
-    ids = list(connection.execute(select(interactions.c.id).where(*which)).scalars())
+class _FewTurns(NamedTuple):
+    ids: list[int]
+    is_all: bool
+
+
+def _few_turns(connection: Connection, which: ColumnElement[bool]) -> _FewTurns:
+    """The oldest turns of many, as many as one write may remove, and whether there are no others."""
+    query = select(interactions.c.id, REMOVAL_LETTERS).where(which).order_by(interactions.c.id)
+    with connection.execute(query.limit(REMOVED_TURNS)) as rows:
+        ids = [number for number, _ in within_letters(rows, LETTERS_AT_ONCE)]
+    others = select(interactions.c.id).where(which, interactions.c.id > max(ids, default=0)).limit(1)
+    return _FewTurns(ids, is_all=connection.execute(others).first() is None)
+
+
+def _remove_turns(connection: Connection, ids: Sequence[int]) -> int:
+    """Removes few turns: every writer waits for it."""
+    which = interactions.c.id.in_(ids)
     # What a model was paid for quotes the turns.
     same_user = interactions.c.org_id == finished_steps.c.org_id, interactions.c.user_id == finished_steps.c.user_id
-    connection.execute(delete(finished_steps).where(exists().where(*same_user, *which)))
+    connection.execute(delete(finished_steps).where(exists().where(*same_user, which)))
     TURN_INDEX.drop(connection, ids)
     forget_vectors(connection, TURN, ids)
-    connection.execute(delete(interactions).where(*which))
-    return len(ids)
+    forget_turns(connection, ids)
+    return connection.execute(delete(interactions).where(which)).rowcount
 
 
 class SqlInteractions(OrganisationRows):
@@ -207,15 +247,15 @@ class SqlInteractions(OrganisationRows):
         return [row for some in batches for row in self._connection.execute(some)]
 
     def add(self, request: Request, turns: Sequence[InteractionData]) -> None:
-        ADD_TURN.run(self._connection, [_turn_row(self._org, request, turn) for turn in turns])
+        ADD_TURN.run(self._connection, [turn_row(self._org, request, turn) for turn in turns])
 
     def page(self, user_id: str | None, within: TimeRange, page: Page) -> Listing[Interaction]:
         where = *self._of_user(user_id), *in_time_range(interactions.c.created_at, within)
-        return self._page(select(*TURN_COLUMNS).where(*where), interactions, page, _read_turn)
+        return self._page(select(*TURN_COLUMNS).where(*where), interactions, page, read_turn)
 
     def of_requests(self, request_ids: Sequence[str]) -> list[Interaction]:
         query = select(*TURN_COLUMNS).where(*self._of_user(None), interactions.c.request_id.in_(request_ids))
-        return self._rows(query.order_by(interactions.c.id), _read_turn)
+        return self._rows(query.order_by(interactions.c.id), read_turn)
 
     def of_first_requests(self, request_ids: Sequence[str], most_bytes: int) -> tuple[list[Interaction], int]:
         turns: list[Interaction] = []
@@ -228,7 +268,7 @@ class SqlInteractions(OrganisationRows):
                 room -= sum(map(written_bytes, rows))
                 if taken and room < 0:
                     return turns, taken
-                turns += map(_read_turn, rows)
+                turns += map(read_turn, rows)
                 taken += len(some)
         return turns, taken
 
@@ -245,13 +285,13 @@ class SqlInteractions(OrganisationRows):
         return int(most_letters) * BYTES_OF_LETTER + int(turns) * 4 * BYTES_OF_NAMES <= most_bytes
 
     def many(self, ids: Sequence[int]) -> dict[int, Interaction]:
-        return {row.id: _read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
+        return {row.id: read_turn(row) for row in self._by_ids(TURN_COLUMNS, ids)}
 
     def unlearned(self, user_id: str, limit: int, *, request_id: str | None = None) -> list[Unlearned]:
         query = select(*TURN_COLUMNS).where(*self._of_user(user_id), ~interactions.c.is_learned)
         if request_id is not None:
             query = query.where(interactions.c.request_id == request_id)
-        return self._with_requests(self._rows(query.order_by(interactions.c.id).limit(limit), _read_turn))
+        return self._with_requests(self._rows(query.order_by(interactions.c.id).limit(limit), read_turn))
 
     def backlogs(self, user_ids: Sequence[str]) -> dict[str, Backlog]:
         urgent = func.max(case((requests.c.session_finished | requests.c.force_extraction, 1), else_=0))
@@ -289,14 +329,14 @@ class SqlInteractions(OrganisationRows):
 
     def within(self, where: TurnScope, user_id: str, *, last: int | None = None) -> list[Unlearned]:
         query = select(*TURN_COLUMNS).where(*self._in_scope(where, user_id)).order_by(interactions.c.id.desc())
-        return self._with_requests(self._rows(query.limit(last), _read_turn)[::-1])
+        return self._with_requests(self._rows(query.limit(last), read_turn)[::-1])
 
     def unlearned_among(self, ids: Sequence[int]) -> set[int]:
         return {row.id for row in self._by_ids([interactions.c.id], ids, ~interactions.c.is_learned)}
 
     def before(self, user_id: str, turn_id: int, limit: int) -> list[Interaction]:
         query = select(*TURN_COLUMNS).where(*self._of_user(user_id), interactions.c.id < turn_id)
-        return self._rows(query.order_by(interactions.c.id.desc()).limit(limit), _read_turn)[::-1]
+        return self._rows(query.order_by(interactions.c.id.desc()).limit(limit), read_turn)[::-1]
 
     def mark_learned(self, ids: Sequence[int]) -> int:
         own = owned_by(interactions.c.org_id, self._org), interactions.c.id.in_(ids) & ~interactions.c.is_learned
@@ -317,13 +357,14 @@ class SqlInteractions(OrganisationRows):
         return self._count(interactions, *where)
 
     def remove(self, user_id: str, interaction_id: int) -> int:
-        return _remove_turns(self._connection, *self._of_user(user_id), interactions.c.id == interaction_id)
-
-    def remove_all(self, user_id: str | None = None) -> int:
-        return _remove_turns(self._connection, *self._of_user(user_id))
+        which = and_(*self._of_user(user_id), interactions.c.id == interaction_id)
+        return _remove_turns(self._connection, _few_turns(self._connection, which).ids)
 
     def count(self, user_id: str | None = None) -> int:
         return self._count(interactions, *self._of_user(user_id))
+
+    def count_by_day(self, start: int) -> dict[int, int]:
+        return self._count_by_day(interactions, interactions.c.created_at >= start)
 
     def count_unembedded(self, user_id: str) -> int:
         waiting = ~interactions.c.is_indexed | is_unembedded(TURN, interactions.c.id)
@@ -367,13 +408,9 @@ class SqlInteractions(OrganisationRows):
         return dict(zip(matched.ids, matched.scores, strict=True))
 
 
-def waiting_users(connection: Connection, limit: int, after: Waiting | None) -> list[Waiting]:
-    """Users of all organisations with turns to learn from, longest waiting first."""
-    order = users.c.unlearned_since, users.c.org_id, users.c.user_id
-    query = select(*WAITING_COLUMNS).where(users.c.unlearned_since > 0).order_by(*order).limit(limit)
-    if after is not None:
-        query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.org_id, after.user_id))
-    return [Waiting(*row) for row in connection.execute(query)]
+def waiting_organisations(connection: Connection, limit: int, after: str) -> list[str]:
+    """Organisations with turns to learn from."""
+    return organisations_with(connection, users.c.org_id, IS_WAITING, limit, after)
 
 
 class SqlUsers(OrganisationRows):
@@ -384,8 +421,15 @@ class SqlUsers(OrganisationRows):
     def waiting(self, user_id: str) -> Waiting | None:
         return self._one(select(*WAITING_COLUMNS).where(self._is_user(user_id)), lambda row: Waiting(*row))
 
+    def longest_waiting(self, limit: int, *, after: Waiting | None = None) -> list[Waiting]:
+        order = users.c.unlearned_since, users.c.user_id
+        query = select(*WAITING_COLUMNS).where(users.c.org_id == self._org, IS_WAITING)
+        if after is not None:
+            query = query.where(tuple_(*order) > tuple_(after.unlearned_since, after.user_id))
+        return self._rows(query.order_by(*order).limit(limit), lambda row: Waiting(*row))
+
     def all_waiting(self) -> WaitingUsers:
-        is_waiting = and_(users.c.org_id == self._org, users.c.unlearned_since > 0)
+        is_waiting = and_(users.c.org_id == self._org, IS_WAITING)
         has_failed = and_(is_waiting, users.c.attempts > 0)
         counts = func.count(), func.sum(case((has_failed, 1), else_=0)), func.min(users.c.unlearned_since)
         count, failed, since = self._connection.execute(select(*counts).where(is_waiting)).one()

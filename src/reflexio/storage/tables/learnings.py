@@ -22,22 +22,27 @@ from reflexio.ports.storage import (
     TextVectors,
 )
 from reflexio.storage.compiled import CompiledQuery
-from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
+from reflexio.storage.fulltext.prepared import PreparedTerms
 from reflexio.storage.fulltext.terms import TermScope
-from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by
+from reflexio.storage.queries import OrganisationRows, attributes, in_batches, owned_by, within_letters
 from reflexio.storage.schema import finished_steps, learnings, lineage, windows
 from reflexio.storage.tables.embeddings import (
+    INDEX_LANE,
+    LETTERS_AT_ONCE,
     add_vectors,
     forget_vectors,
     is_unembedded,
     queue_learnings,
     stored_vectors,
 )
+from reflexio.storage.tables.embeddings import LEARNING_INDEX as FULLTEXT
+from reflexio.storage.tables.exposures import forget_learnings
 from reflexio.storage.tables.filters import allowed_rows_query, count_query, filter_condition, filter_values, ids_query
 from reflexio.storage.tables.optimisations import remove_optimisations
 from reflexio.storage.vectors.search import VectorSearch
 
-FULLTEXT = FulltextIndex("learning")
+REMOVED_ROWS = 200
+"""In one write, which every other writer waits for."""
 LISTED_AT_MOST = 5_000
 """The largest number of rows that pass a filter that is read as a list of ids."""
 COLUMNS = list(learnings.c)
@@ -74,7 +79,7 @@ def _row(org_id: str, learning: Learning) -> dict[str, Any]:
     }
 
 
-def _read_learning(row: Sequence[Any]) -> Learning:
+def read_learning(row: Sequence[Any]) -> Learning:
     stored = dict(zip(NAMES, row, strict=True))
     tags, review = stored["tags"], stored["review"]
     return Learning(
@@ -90,9 +95,12 @@ def _read_learning(row: Sequence[Any]) -> Learning:
 
 
 class SqlLearnings(OrganisationRows):
-    def __init__(self, connection: Connection, org_id: str, vectors: VectorSearch) -> None:
+    def __init__(
+        self, connection: Connection, org_id: str, vectors: VectorSearch, terms: PreparedTerms | None = None
+    ) -> None:
         super().__init__(connection, org_id)
         self._vectors = vectors
+        self._terms = terms or PreparedTerms()
         # Answers about filters, kept until this transaction changes a row: both halves of a search ask the same.
         self._passing_ids: dict[LearningFilter, frozenset[int] | None] = {}
         self._passes_all: dict[LearningFilter, bool] = {}
@@ -125,12 +133,17 @@ class SqlLearnings(OrganisationRows):
         return str(stored or next(key for key in keys if keys.count(key) > 1))
 
     def _index(self, ids: Sequence[int], rows: Sequence[Learning], vectors: TextVectors) -> None:
-        texts = [
-            FulltextRow(row_id, TermScope.of(self._org, learning.kind, learning.user_id), learning.text)
-            for row_id, learning in zip(ids, rows, strict=True)
-        ]
-        FULLTEXT.put(self._connection, texts)
         kind = rows[0].kind.value
+        if not self._terms.fits([learning.text for learning in rows]):
+            # Words first, in the background: it queues them for their vectors afterwards.
+            FULLTEXT.drop(self._connection, ids)
+            queue_learnings(self._connection, self._org, kind, ids, INDEX_LANE)
+            return
+        terms = (
+            (row_id, TermScope.of(self._org, learning.kind, learning.user_id), self._terms.of(learning.text))
+            for row_id, learning in zip(ids, rows, strict=True)
+        )
+        FULLTEXT.put_terms(self._connection, [(row_id, scope, of_row or "") for row_id, scope, of_row in terms])
         embedded = [
             {"row_id": row_id, "user_id": learning.user_id, "vector": vectors.of[learning.text]}
             for row_id, learning in zip(ids, rows, strict=True)
@@ -142,15 +155,19 @@ class SqlLearnings(OrganisationRows):
             queue_learnings(self._connection, self._org, kind, waiting)
 
     def get(self, where: LearningFilter) -> Learning | None:
-        return self._one(select(*COLUMNS).where(self._where(where)).limit(1), _read_learning)
+        return self._one(select(*COLUMNS).where(self._where(where)).limit(1), read_learning)
 
     def many(self, ids: Sequence[int]) -> dict[int, Learning]:
         values = ({"org": self._org, "ids": list(batch)} for batch in in_batches(ids))
         rows = (row for some in values for row in LEARNINGS_BY_ID.rows(self._connection, some))
-        return {row[0]: _read_learning(row) for row in rows}
+        return {row[0]: read_learning(row) for row in rows}
+
+    def of_requests(self, request_ids: Sequence[str], limit: int) -> list[Learning]:
+        own = learnings.c.org_id == self._org, learnings.c.request_id.in_(request_ids), learnings.c.request_id != ""
+        return self._rows(select(*COLUMNS).where(*own).order_by(learnings.c.id).limit(limit), read_learning)
 
     def page(self, where: LearningFilter, page: Page) -> Listing[Learning]:
-        return self._page(select(*COLUMNS).where(self._where(where)), learnings, page, _read_learning)
+        return self._page(select(*COLUMNS).where(self._where(where)), learnings, page, read_learning)
 
     def replace(self, learning: Learning, vectors: TextVectors = NO_VECTORS) -> None:
         self._forget_filters()
@@ -174,9 +191,18 @@ class SqlLearnings(OrganisationRows):
         self._change(update(learnings).where(moved).values(status=after))
         return {row.id: Status(row.status) for row in rows}
 
+    def remove_some(self, where: LearningFilter) -> int:
+        letters = func.length(learnings.c.content) + func.length(learnings.c.trigger)
+        query = select(learnings.c.id, letters).where(self._where(where)).order_by(learnings.c.id)
+        rows = self._connection.execute(query.limit(REMOVED_ROWS))
+        ids = tuple(number for number, _ in within_letters(rows, LETTERS_AT_ONCE))
+        return self.remove(replace(where, ids=ids)) if ids else 0
+
     def remove(self, where: LearningFilter) -> int:
         self._forget_filters()
-        ids = self._scalars(select(learnings.c.id).where(self._where(where)))
+        rows = self._connection.execute(select(learnings.c.id, learnings.c.key).where(self._where(where))).all()
+        ids = [row.id for row in rows]
+        forget_learnings(self._connection, self._org, where.kind, [row.key or str(row.id) for row in rows])
         FULLTEXT.drop(self._connection, ids)
         forget_vectors(self._connection, where.kind.value, ids)
         self._change(delete(learnings).where(self._where(where)))
@@ -189,6 +215,13 @@ class SqlLearnings(OrganisationRows):
 
     def count(self, where: LearningFilter) -> int:
         return self._count(learnings, self._where(where))
+
+    def count_up_to(self, where: LearningFilter, most: int) -> int:
+        few = select(learnings.c.id).where(self._where(where)).limit(most).subquery()
+        return int(self._connection.execute(select(func.count()).select_from(few)).scalar_one())
+
+    def count_by_day(self, kind: Kind, start: int) -> dict[int, int]:
+        return self._count_by_day(learnings, learnings.c.kind == kind.value, learnings.c.created_at >= start)
 
     def count_requests(self, where: LearningFilter) -> int:
         sources = self._where(where), learnings.c.request_id != ""

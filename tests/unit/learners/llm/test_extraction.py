@@ -89,7 +89,7 @@ async def test_metadata_are_pairs_or_an_object() -> None:
 
 @pytest.mark.parametrize(
     ("label", "turn_id"),
-    [(3, 103), ("3", 103), ("[3]", 103), ("turn 3", 103), (3.0, 103)],
+    [(3, 103), ("3", 103), ("[3]", 103), ("turn 3", 103), (3.0, 103), ("Turn three", 103), ("#3", 103)],
 )
 async def test_numbers_of_turns_become_their_ids(label: Any, turn_id: int) -> None:
     [candidate] = await found(profiles=[{"type": "profile", "content": "x", "evidence": [quote(label, "green")]}])
@@ -110,7 +110,15 @@ async def test_a_quote_that_stands_nowhere_is_left_to_the_check_above() -> None:
 
 
 @pytest.mark.parametrize(
-    "evidence", [None, "always green", ["always green"], [quote(3, "always green"), None, 7, {}, quote(1, " ")]]
+    "evidence",
+    [
+        None,
+        "always green",
+        ["always green"],
+        [quote(3, "always green"), None, 7, {}, quote(1, " ")],
+        [{"turn": 3, "quote": "always green"}],
+        quote(3, "always green"),
+    ],
 )
 async def test_evidence_in_any_form_is_read(evidence: Any) -> None:
     [candidate] = await found(profiles=[{"type": "profile", "content": "x", "evidence": evidence}])
@@ -151,6 +159,12 @@ async def test_names_of_types_are_recognised(name: str) -> None:
 
 async def test_with_one_type_every_finding_belongs_to_it() -> None:
     assert [each.name for each in await found(playbooks=[{"type": "tea", "content": "x"}])] == ["playbook"]
+
+
+@pytest.mark.parametrize("lifetime", ["one_week", "1 week", "One Week", "a week", "week", "1-weeks"])
+async def test_a_lifetime_is_read_in_any_spelling(lifetime: str) -> None:
+    [candidate] = await found(profiles=[{"type": "profile", "content": "x", "time_to_live": lifetime}])
+    assert candidate.time_to_live is ProfileTimeToLive.ONE_WEEK
 
 
 @pytest.mark.parametrize("lifetime", ["forever", None, 7, "", {}])

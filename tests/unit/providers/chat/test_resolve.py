@@ -28,6 +28,20 @@ def test_both_spellings_name_provider_and_model(name: str, expected: str) -> Non
     assert resolve(name, keys=KEYS).name == expected
 
 
+@pytest.mark.parametrize("end", ["", "/", "/chat/completions", "/chat/completions/", "/embeddings", "/models", " "])
+def test_a_base_url_may_be_the_address_of_an_endpoint(end: str) -> None:
+    credentials = {"openai": ProviderCredentials(base_url=f"http://127.0.0.1:8000/v1{end}")}
+    assert address("openai:qwen3", keys=credentials).base_url == "http://127.0.0.1:8000/v1"
+
+
+@pytest.mark.parametrize("end", ["?api-version=2024-10-21", "/chat/completions?key=secret", "#v1"])
+def test_a_base_url_with_a_query_is_refused(end: str) -> None:
+    credentials = {"openai": ProviderCredentials(base_url=f"http://127.0.0.1:8000/v1{end}")}
+    with pytest.raises(InvalidRequest, match="leave it out") as raised:
+        address("openai:qwen3", keys=credentials)
+    assert "secret" not in str(raised.value)
+
+
 @pytest.mark.parametrize("name", ["", ":", "gpt-5", "openai:", "openai/", "nobody:model", ":gpt-5"])
 def test_a_name_that_cannot_be_used_says_what_to_write(name: str) -> None:
     with pytest.raises(InvalidRequest, match="write 'openai:<model>'"):

@@ -1,0 +1,1 @@
+"""Faults of every kind, on a real server: crashes, disks, clocks, providers and clients."""
