@@ -67,16 +67,9 @@ class StatementClassifier:
             return []
         self._prototypes = self._prototypes or await self._vectors_of_prototypes()
         vectors = await self._embedder.embed([clause.text for clause in clauses])
-        near = {name: _nearest(vectors @ self._prototypes[name].T) for name in CLASSES}
-        matches = []
-        for place, clause in enumerate(clauses):
-            fact, order, neither = (float(near[name][place]) for name in CLASSES)
-            form = "order" if order - fact >= RATHER_ORDER else clause.form
-            is_task = form == "order" and not STATEMENTS["outlasts"].search(clause.text)
-            least = LEAST_LEAD_OF_TASK if is_task else LEAST_LEAD[form]
-            if (order if form == "order" else fact) - neither >= least:
-                matches.append(_match(clause._replace(form=form)))
-        return [match for match in matches if match]
+        near = [_nearest(vectors @ self._prototypes[name].T).tolist() for name in CLASSES]
+        judged = (_judged(clause, *cosines) for clause, *cosines in zip(clauses, *near, strict=True))
+        return [match for clause in judged if clause and (match := _match(clause))]
 
     async def _vectors_of_prototypes(self) -> dict[str, Any]:
         if stored := _stored_vectors(self._embedder.name):
@@ -105,6 +98,14 @@ def _stored_vectors(embedder: str) -> dict[str, Any]:
 def _nearest(cosines: Any) -> Any:
     """The mean of the greatest cosines of each row."""
     return np.sort(cosines, axis=1)[:, -NEAREST:].mean(axis=1)
+
+
+def _judged(clause: Clause, fact: float, order: float, neither: float) -> Clause | None:
+    """The clause as what it is, by its nearness to each class; None when it is neither."""
+    form = "order" if order - fact >= RATHER_ORDER else clause.form
+    is_task = form == "order" and not STATEMENTS["outlasts"].search(clause.text)
+    lead = (order if form == "order" else fact) - neither
+    return clause._replace(form=form) if lead >= (LEAST_LEAD_OF_TASK if is_task else LEAST_LEAD[form]) else None
 
 
 def clauses_of(turn: Turn, known: Sequence[RuleMatch]) -> Iterator[Clause]:
