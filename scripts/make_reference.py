@@ -39,6 +39,7 @@ ROOMS = {
     "optimisation": "Optimisation",
     "evaluation": "Evaluation",
     "mcp": "Model Context Protocol",
+    "gateway": "OpenAI-compatible pass-through",
 }
 EXAMPLE = "Example: "
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}

@@ -6,13 +6,16 @@ ReflexioError
 ├─ NotAuthorised           the caller: send a valid key
 │  ├─ KeyNeeded            the operator: create a key
 │  └─ NotPermitted         the caller: send a key with the scope
-│     └─ ForeignOrigin     the operator: name the origin of the web page
+│     ├─ ForeignOrigin     the operator: name the origin of the web page
+│     └─ UpstreamKeyNeeded the caller: send a model key of your own
 ├─ NotFound                the caller: name something that exists
 ├─ Conflict                the caller: read the state again
 ├─ RateLimited             the caller: wait `retry_after` seconds
 ├─ ProviderError           a model or embedding provider
 │  ├─ ProviderRefused      the operator: key or bill
 │  ├─ ProviderUnavailable  nobody: it is retried automatically
+│  │  └─ UpstreamUnavailable  the operator: the model server of the pass-through
+│  │     └─ UpstreamTimeout   the same, it was silent for too long
 │  └─ UnreadableAnswer     nobody: the model's answer is unusable, it is asked again
 │     ├─ Declined          nobody: the model or its provider declined to answer
 │     └─ ContextTooLong    nobody: it is asked again with less text
@@ -83,6 +86,11 @@ class ForeignOrigin(NotPermitted):
     """Web pages of {origin!r} may not call this; the operator can name it in REFLEXIO_CORS_ORIGINS."""
 
 
+class UpstreamKeyNeeded(NotPermitted):
+    """With the operator's model key only single calls of models pass. For {path!r} send your own model key as
+    `Authorization: Bearer <model key>`, and your Reflexio key as `X-Reflexio-Key: <key>`."""
+
+
 class NotFound(ReflexioError):
     """There is no {what} {id!r}."""
 
@@ -131,6 +139,14 @@ class ProviderUnavailable(ProviderError):
     def is_overloaded(self) -> bool:
         """Whether the provider is busy or away, whatever it was asked; otherwise the request may be the cause."""
         return bool(self.values.get("is_overloaded"))
+
+
+class UpstreamUnavailable(ProviderUnavailable):
+    """The model server behind this address cannot be reached; nothing was published. Check REFLEXIO_GATEWAY_URL."""
+
+
+class UpstreamTimeout(UpstreamUnavailable):
+    """The model server behind this address was silent for {seconds} s; REFLEXIO_GATEWAY_TIMEOUT is the limit."""
 
 
 class UnreadableAnswer(ProviderError):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from reflexio.errors import InvalidRequest
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 LOG_LEVELS = ("critical", "error", "warning", "info", "debug")
 LAST_PORT = 65_535
+LONGEST_TIMEOUT = 86_400
 SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 
 
@@ -49,7 +51,10 @@ class Settings:
     without it, any script may run on a server without keys that only this machine reaches. max_connections: open at the
     same time. require_key: refuse all callers without a key, also on this machine. private_addresses: whether models
     and webhooks of organisations may be on private addresses; by default only on a server without keys on loopback.
-    max_daily_tokens: what each organisation may spend on models in a day, whatever its own budget.
+    gateway_url: the model server behind `/v1`, such as https://api.openai.com/v1; without it there is no pass-through.
+    gateway_key: its key, for callers who have a Reflexio key. gateway_user: the user of calls that name none.
+    gateway_timeout: seconds for which that server may be silent. max_daily_tokens: what each organisation may spend on
+    models in a day, whatever its own budget.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")
@@ -80,6 +85,10 @@ class Settings:
     require_key: bool = False
     private_addresses: bool | None = None
     max_daily_tokens: int | None = None
+    gateway_url: str = ""
+    gateway_key: str = field(default="", repr=False)
+    gateway_user: str = ""
+    gateway_timeout: int = 600
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
@@ -114,6 +123,10 @@ def _parse(name: str, text: str) -> object:
             return _parse_number(name, text, maximum=LAST_PORT)
         case "max_body_bytes" | "concurrency" | "max_connections" | "max_daily_tokens":
             return _parse_number(name, text)
+        case "gateway_timeout":
+            return _parse_number(name, text, maximum=LONGEST_TIMEOUT)
+        case "gateway_url":
+            return _parse_url(name, text)
         case "require_key" | "private_addresses":
             return _parse_switch(name, text)
         case "log_level":
@@ -126,6 +139,18 @@ def _parse(name: str, text: str) -> object:
             return tuple(origin.strip() for origin in text.split(",") if origin.strip())
         case _:
             return text
+
+
+def _parse_url(name: str, text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_plain = not (parts.query or parts.fragment or parts.username or parts.password)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise InvalidRequest(f"REFLEXIO_{name.upper()}: {text!r} is not like 'https://api.openai.com/v1'.")
+    return text.rstrip("/")
 
 
 def _parse_switch(name: str, text: str) -> bool:

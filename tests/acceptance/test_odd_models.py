@@ -124,10 +124,14 @@ def test_an_unmodified_llama_server_learns_a_long_conversation(
     [
         ({"llm_config": {"generation_model_name": "deepseek:chat"}}, "DEEPSEEK_API_KEY"),
         ({"llm_config": {"generation_model_name": "nobody:chat"}}, "nobody:chat"),
+        (
+            {"api_key_config": {"custom_endpoint": {"model": "m", "api_key": "“k”", "api_base": "http://127.0.0.1:9"}}},
+            "copy it",
+        ),
         ({"llm_config": {"generation_model_name": "gpt-5"}}, "openai:<model>"),
         ({"api_key_config": {"custom_endpoint": {"model": "m", "api_key": "k", "api_base": "localhost"}}}, "http://"),
     ],
-    ids=["no key", "no provider", "no prefix", "no address"],
+    ids=["no key", "no provider", "odd key", "no prefix", "no address"],
 )
 def test_a_model_that_cannot_be_used_is_refused_when_it_is_saved(
     http: httpx.Client, change: dict[str, object], words: str

@@ -24,7 +24,7 @@ def is_page(method: str, path: str, accept: str) -> bool:
     """Whether the dashboard answers. Programs that ask for "/" get the API's index."""
     if path == "/":
         return method in ("GET", "HEAD") and "text/html" in accept
-    return path.split("/", 2)[1] in PLACES
+    return path.startswith("/") and path.split("/", 2)[1] in PLACES  # the path of `OPTIONS *` has no slash
 
 
 def local_path(target: str) -> str:

@@ -10,6 +10,8 @@ from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, Keys, NewApiKey, StoredApiKey
 
 DEFAULT_ORG = "default"
+PREFIX = "rfx_"
+"""What every key begins with."""
 LONGEST_NAME = 255
 
 
@@ -41,7 +43,7 @@ async def create(
         raise InvalidRequest("The owner of a key is a name of at most 255 printable characters.")
     if not scopes:
         raise InvalidRequest(f"A key needs at least one scope: {', '.join(KeyScope)}.")
-    token = f"rfx_{secrets.token_urlsafe(32)}"
+    token = f"{PREFIX}{secrets.token_urlsafe(32)}"
     new, now = NewApiKey(org_id, token[:8], digest(token), label, scopes, owner), clock.now()
     return NewKey(await database.write_keys(lambda keys: keys.add(new, now)), token)
 

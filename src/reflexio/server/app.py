@@ -25,6 +25,7 @@ from reflexio.server.request_gate import OPEN_PATHS, RateLimiter, RequestGate, r
 from reflexio.server.routes import (
     aggregation,
     evaluation,
+    gateway,
     health,
     interactions,
     learnings,
@@ -57,6 +58,7 @@ ROUTERS = (
     transfer.router,
     evaluation.router,
     mcp.router,
+    gateway.router,
 )
 
 
@@ -112,6 +114,8 @@ class ServerApp(FastAPI):
                 allow_headers=["*"],
                 expose_headers=EXPOSED_HEADERS,
             )
+        self.state.authenticator = authenticator
+        self.state.gateway = gateway.open_gateway(settings)
         self.entry = PageGate(api, parts, authenticator, limiter)
 
 
@@ -135,6 +139,8 @@ def create_app(settings: Settings) -> FastAPI:
             yield
         finally:
             models.cancel()
+            if app.state.gateway:
+                await app.state.gateway.aclose()
             await parts.close()
 
     _check_route_names(settings.rate_limits)

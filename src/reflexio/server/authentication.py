@@ -12,12 +12,13 @@ from reflexio.dashboard.sessions import OPERATOR
 from reflexio.errors import KeyNeeded, NotAuthorised
 from reflexio.models.access import Caller
 from reflexio.models.loopback import is_loopback
-from reflexio.organisations.keys import DEFAULT_ORG, any_exists, digest
+from reflexio.organisations.keys import DEFAULT_ORG, PREFIX, any_exists, digest
 from reflexio.ports.storage import Database, Keys
 
 CACHE_SECONDS = 2.0
 """How long a lookup of keys is cached: a new or revoked key takes effect after at most that long."""
 MAX_CACHED_TOKENS = 10_000
+KEY_HEADER = "X-Reflexio-Key"
 
 
 def is_local(peer: str, headers: Headers) -> bool:
@@ -33,6 +34,17 @@ def _host(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
+
+
+def bearer(headers: Headers) -> str:
+    """The token in `Authorization`; empty without one."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def presented_key(headers: Headers) -> str:
+    """The key that a caller shows: in a header of ours, because `Authorization` may hold the key of a model."""
+    return headers.get(KEY_HEADER, "").strip() or bearer(headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +82,8 @@ class Authenticator:
 
     async def authenticate(self, peer: str, headers: Headers) -> Caller:
         """The organisation and the scopes of the request. Raises NotAuthorised when there are none."""
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and token.strip():
-            lookup = await self._token_lookup(digest(token.strip()))
+        if token := presented_key(headers):
+            lookup = await self._token_lookup(digest(token))
             if lookup.caller:
                 return lookup.caller
             # Clients of a server without keys may send any word as a key, but not a revoked key.
@@ -83,6 +94,13 @@ class Authenticator:
         if not is_local(peer, headers):
             raise KeyNeeded
         return Caller(DEFAULT_ORG)
+
+    async def is_reflexio_key(self, token: str) -> bool:
+        """Whether this is a key of ours, valid or not: no other server may see it."""
+        if token.startswith(PREFIX):
+            return True
+        lookup = await self._token_lookup(digest(token))
+        return lookup.caller is not None or lookup.is_revoked
 
     async def key_of(self, token: str) -> tuple[int, str] | None:
         """The id and the digest of a valid token; the operator's own key has the id `OPERATOR`."""

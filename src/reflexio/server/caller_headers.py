@@ -7,6 +7,7 @@ from starlette.requests import Request
 from reflexio.errors import InvalidRequest
 
 USER_HEADER, VERSION_HEADER = "X-Reflexio-User", "X-Reflexio-Agent-Version"
+SESSION_HEADER = "X-Reflexio-Session"
 LONGEST_NAME = 255
 
 

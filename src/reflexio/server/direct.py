@@ -103,6 +103,20 @@ class JsonRoute(ScopedRoute):
         return answer
 
 
+class RawRoute(ScopedRoute):
+    """A route that takes any query and body, for a server behind this one. Its function answers the whole request."""
+
+    def get_route_handler(self) -> Handler:
+        scope, endpoint = self.scope, self.endpoint
+
+        async def answer(request: Request) -> Response:
+            require(request, scope)
+            response: Response = await endpoint(request)
+            return response
+
+        return answer
+
+
 class DirectRoute(ScopedRoute):
     """A route that is answered without FastAPI. Its function takes the request and a body, and returns a model.
 

@@ -28,6 +28,7 @@ STATUS: dict[type[errors.ReflexioError], int] = {
     errors.RateLimited: 429,
     errors.ProviderRefused: 502,
     errors.ProviderUnavailable: 503,
+    errors.UpstreamTimeout: 504,
     errors.StorageFull: 507,
     errors.StorageUnavailable: 503,
 }
@@ -47,6 +48,7 @@ TITLES = {
     500: "Internal error",
     502: "Provider refused",
     503: "Unavailable",
+    504: "Too slow behind this server",
     507: "Disk full",
 }
 DOCUMENTED: dict[int | str, dict[str, Any]] = {

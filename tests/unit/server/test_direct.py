@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from reflexio.models.access import KeyScope
 from reflexio.models.wire import RequestModel, ResponseModel
 from reflexio.server.app import ROUTERS, create_app
-from reflexio.server.direct import DirectRoute, JsonRoute, Router, direct_handlers
+from reflexio.server.direct import DirectRoute, JsonRoute, RawRoute, Router, direct_handlers
 from reflexio.server.scopes import needs
 from reflexio.settings import Settings
 from tests.builders import problem
@@ -94,7 +94,7 @@ def _routes() -> list[APIRoute]:
 
 def test_every_route_is_declared_direct_or_is_answered_by_fastapi() -> None:
     kinds = {type(route) for router in ROUTERS for route in router.routes}
-    assert kinds == {DirectRoute, JsonRoute}
+    assert kinds == {DirectRoute, JsonRoute, RawRoute}
 
 
 def test_exactly_the_declared_routes_bypass_fastapi() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reflexio.errors import InvalidRequest, ProviderRefused
 from reflexio.ports.chat import A, Messages, Reply
-from reflexio.providers.base_url import base_url_of
+from reflexio.providers.credentials import base_url_of, key_of
 
 if TYPE_CHECKING:
     from reflexio.providers.chat.session import ChatSession
@@ -115,9 +115,10 @@ def address(name: str, *, keys: Keys, options: CallOptions = DEFAULT_OPTIONS) ->
     base_url = base_url_of(credentials.base_url or known.base_url, name)
     # Private servers with OpenAI's protocol often need no key; those with Anthropic's and Google's always do.
     is_private = bool(credentials.base_url) and known.protocol == "openai"
-    if known.variable and not (credentials.api_key or is_private):
+    api_key = key_of(credentials.api_key, name)
+    if known.variable and not (api_key or is_private):
         raise ProviderRefused(f"{name!r} needs a key: set {known.variable}.", reason="auth")
-    return ModelAddress(provider, model, known.protocol, base_url, credentials.api_key, options)
+    return ModelAddress(provider, model.strip(), known.protocol, base_url, api_key, options)
 
 
 def reasoning_effort(profile: Mapping[str, Any]) -> Literal["low"] | None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from reflexio.errors import InvalidRequest, ProviderRefused
 from reflexio.ports.embedding import Embedder
-from reflexio.providers.base_url import base_url_of
+from reflexio.providers.credentials import base_url_of, key_of
 
 if TYPE_CHECKING:
     from reflexio.providers.embedding.openai import EmbeddingModel
@@ -42,7 +42,7 @@ def resolve(name: str, *, api_key: str = "", base_url: str = "") -> Embedder:
         if not (api_key or base_url):
             raise ProviderRefused(f"{name!r} needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server.")
         url = base_url_of(base_url, name) if base_url else ""
-        return OpenAIEmbedder(model, api_key=api_key, base_url=url)
+        return OpenAIEmbedder(model, api_key=key_of(api_key, name), base_url=url)
     raise InvalidRequest(f"There is no embedder {name!r}; use 'local' or 'openai:<model>'.")
 
 

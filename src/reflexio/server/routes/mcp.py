@@ -10,7 +10,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from reflexio.errors import ForeignOrigin
-from reflexio.mcp.http import answer_mcp
 from reflexio.models.loopback import is_loopback
 from reflexio.models.wire import RequestModel
 from reflexio.server.caller_headers import USER_HEADER, VERSION_HEADER, read_name
@@ -36,6 +35,9 @@ class McpResponse(Response):
         self._bound = {"user_id": user_id, "agent_version": agent_version}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Imported by the first request: a server that is asked for nothing starts as fast as before.
+        from reflexio.mcp.http import answer_mcp
+
         await answer_mcp(scope["app"], scope, self._request_body, receive, send, **self._bound)
 
 

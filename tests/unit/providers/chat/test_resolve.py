@@ -34,6 +34,18 @@ def test_a_base_url_may_be_the_address_of_an_endpoint(end: str) -> None:
     assert address("openai:qwen3", keys=credentials).base_url == "http://127.0.0.1:8000/v1"
 
 
+@pytest.mark.parametrize("written", ["sk-12345678", " sk-12345678\n", "Bearer sk-12345678", "bearer  sk-12345678 "])
+def test_a_key_is_read_as_it_was_copied(written: str) -> None:
+    assert address("openai:gpt-5", keys={"openai": ProviderCredentials(written)}).api_key == "sk-12345678"
+
+
+@pytest.mark.parametrize("written", ["“sk-12345678”", "sk-1234\n5678", "sk-1234 5678", "ключ-12345678"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(written: str) -> None:
+    with pytest.raises(ProviderRefused, match="copy it again") as raised:
+        address("openai:gpt-5", keys={"openai": ProviderCredentials(written)})
+    assert "5678" not in str(raised.value)
+
+
 @pytest.mark.parametrize("end", ["?api-version=2024-10-21", "/chat/completions?key=secret", "#v1"])
 def test_a_base_url_with_a_query_is_refused(end: str) -> None:
     credentials = {"openai": ProviderCredentials(base_url=f"http://127.0.0.1:8000/v1{end}")}

@@ -1,8 +1,11 @@
-"""The base URL of an API, from what people write: often the whole address of one of its endpoints."""
+"""Base URLs and keys of APIs, from what people write and copy: whole addresses of endpoints, keys with a line end."""
 
-from reflexio.errors import InvalidRequest
+import re
+
+from reflexio.errors import InvalidRequest, ProviderRefused
 
 ENDPOINTS = ("/chat/completions", "/completions", "/embeddings", "/models", "/responses")
+_SENDABLE = re.compile(r"[!-~]*")
 
 
 def base_url_of(written: str, name: str) -> str:
@@ -26,3 +29,18 @@ def base_url_of(written: str, name: str) -> str:
     for endpoint in ENDPOINTS:
         url = url.removesuffix(endpoint)
     return url.rstrip("/")
+
+
+def key_of(written: str, name: str) -> str:
+    """Without blanks around it, and without the word that belongs to the header. `name` is what is called with it.
+
+    Raises ProviderRefused for a key that no header can hold; the key is not shown.
+
+    >>> key_of(" Bearer sk-1234 ", "openai:gpt-5")
+    'sk-1234'
+    """
+    key = re.sub(r"^Bearer\s+", "", written.strip(), flags=re.IGNORECASE)
+    if not _SENDABLE.fullmatch(key):
+        words = "a blank, a line end, a typographic quote or another character that no key has"
+        raise ProviderRefused(f"The key for {name!r} holds {words}: copy it again.", reason="auth")
+    return key
