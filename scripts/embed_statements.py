@@ -4,6 +4,7 @@ Run it after a change of `learners/local/statements.toml`; a test compares both.
 """
 
 import asyncio
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from reflexio.providers.embedding.local import LocalEmbedder
 
 async def main() -> None:
     embedder = LocalEmbedder()
-    vectors = {name: (await embedder.embed(prototypes(name))).astype(np.float16) for name in CLASSES}
-    np.savez_compressed(VECTORS, embedder=embedder.name, digest=digest_of_prototypes(), **vectors)
+    vectors: dict[str, Any] = {name: (await embedder.embed(prototypes(name))).astype(np.float16) for name in CLASSES}
+    arrays = {"embedder": np.array(embedder.name), "digest": np.array(digest_of_prototypes()), **vectors}
+    np.savez_compressed(VECTORS, **arrays)
     await embedder.aclose()
     print(f"{sum(map(len, vectors.values()))} vectors, {VECTORS.stat().st_size / 1000:.0f} kB")
 
