@@ -40,7 +40,7 @@ RATHER_ORDER = 0.15
 """Cosine by which a clause about its speaker must be nearer to orders than to facts to be one."""
 
 
-class Clause(NamedTuple):
+class Statement(NamedTuple):
     """A clause that may state something lasting: its words, and what it can be by its form."""
 
     text: str
@@ -100,7 +100,7 @@ def _nearest(cosines: Any) -> Any:
     return np.sort(cosines, axis=1)[:, -NEAREST:].mean(axis=1)
 
 
-def _judged(clause: Clause, fact: float, order: float, neither: float) -> Clause | None:
+def _judged(clause: Statement, fact: float, order: float, neither: float) -> Statement | None:
     """The clause as what it is, by its nearness to each class; None when it is neither."""
     form = "order" if order - fact >= RATHER_ORDER else clause.form
     is_task = form == "order" and not STATEMENTS["outlasts"].search(clause.text)
@@ -108,7 +108,7 @@ def _judged(clause: Clause, fact: float, order: float, neither: float) -> Clause
     return clause._replace(form=form) if lead >= (LEAST_LEAD_OF_TASK if is_task else LEAST_LEAD[form]) else None
 
 
-def clauses_of(turn: Turn, known: Sequence[RuleMatch]) -> Iterator[Clause]:
+def clauses_of(turn: Turn, known: Sequence[RuleMatch]) -> Iterator[Statement]:
     """The clauses of a turn that could state something lasting and are in no learning yet."""
     for sentence in own_sentences(turn):
         if MASK in sentence.own or CUES["joking"].search(sentence.own):
@@ -117,7 +117,7 @@ def clauses_of(turn: Turn, known: Sequence[RuleMatch]) -> Iterator[Clause]:
         for text in _split(sentence):
             form, words = form_of(text), content_words(text)
             if form and not any(words & learned for learned in said):
-                yield Clause(text, sentence, form)
+                yield Statement(text, sentence, form)
 
 
 def _is_from(match: RuleMatch, sentence: Sentence) -> bool:
@@ -146,7 +146,7 @@ def form_of(text: str) -> str:
     return "fact" if is_whole and STATEMENTS["speaker"].search(text) else ""
 
 
-def _match(clause: Clause) -> RuleMatch | None:
+def _match(clause: Statement) -> RuleMatch | None:
     evidence = quotes(clause.sentence)
     metadata = {"signal": "statement"}
     if clause.form == "fact":
