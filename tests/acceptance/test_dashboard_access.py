@@ -96,6 +96,13 @@ def test_forms_from_elsewhere_are_refused(server: Running, org: Org, headers: di
         assert "reflexio_theme" not in browser.cookies
 
 
+def test_a_link_from_elsewhere_is_followed_once_more_from_here(browser: httpx.Client) -> None:
+    answer = browser.get("/conversations?q=%22%3E%3Cscript%3E", headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 200
+    assert 'content="0; url=/conversations?q=%22%3E%3Cscript%3E"' in answer.text
+    assert browser.get("/conversations").headers["location"] == "/sign-in?next=%2Fconversations"
+
+
 def test_a_form_needs_the_token_of_its_session(browser: httpx.Client, org: Org) -> None:
     sign_in(browser, org.token)
     token = form_token(browser.get("/"))

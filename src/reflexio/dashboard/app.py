@@ -12,7 +12,7 @@ from reflexio.app import Reflexio
 from reflexio.dashboard.navigation import Navigation
 from reflexio.dashboard.pages import PAGES
 from reflexio.dashboard.rendering import environment
-from reflexio.dashboard.routing import PageRoute
+from reflexio.dashboard.routing import PageRoute, local_path
 from reflexio.dashboard.static_files import answer_static, static_files
 from reflexio.dashboard.visit import Visit
 from reflexio.errors import NotAuthorised, NotPermitted
@@ -23,7 +23,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     # Not no-referrer: with it, browsers send `Origin: null` with forms, and over plain HTTP nothing else tells whence.
     "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Vary": "Accept, Cookie, HX-Request",
 }
@@ -71,6 +70,10 @@ class Dashboard:
             where = f"/sign-in?next={quote(target, safe='')}" if request.method == "GET" and path != "/" else "/sign-in"
             if request.headers.get("hx-request"):
                 return Response(status_code=204, headers={"HX-Redirect": "/sign-in"})
+            if request.method == "GET" and request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+                # Browsers keep a strict cookie back when another site's link leads here. Asked from here, they send it.
+                visit = Visit(request, self._parts, self._navigation)
+                return visit.page("again.html", target=local_path(target))
             return RedirectResponse(where, 303)
         visit = Visit(request, self._parts, self._navigation)
         if visit.is_partial:

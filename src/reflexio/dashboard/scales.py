@@ -81,11 +81,11 @@ def _three_digits(size: float) -> str:
     return f"{size:.3g}" if size >= 0.001 else f"{size:.6f}".rstrip("0").rstrip(".")
 
 
-def labelled_slots(count: int, most: int = 5) -> list[int]:
+def labelled_slots(count: int, most: int = 4) -> list[int]:
     """Which of `count` slots get a label, so that labels do not touch on a phone; the last one always does.
 
     >>> labelled_slots(28)
-    [3, 9, 15, 21, 27]
+    [6, 13, 20, 27]
     """
     step = max(1, ceil(count / most))
     return list(range((count - 1) % step, count, step))
