@@ -127,7 +127,8 @@ async def edit(visit: Visit) -> Response:
         values = {"agent_playbook_id": number, "playbook_status": decision, "reason": form.get("reason", ""), **changed}
         request = parse(UpdateAgentPlaybookRequest, values)
         chosen = {number: seen.get(number, "unknown")}
-        await review.edit(visit.store, visit.parts.clock, request, owner=visit.caller.owner, seen=chosen)
+        embed = visit.parts.immediate_embedder.embed
+        await review.edit(visit.store, visit.parts.clock, request, owner=visit.caller.owner, seen=chosen, embed=embed)
     except (Conflict, InvalidRequest) as error:
         return await _refuse(visit, [number], seen, error, draft=draft)
     if decision is None:
