@@ -32,10 +32,8 @@ OTHER_LEAD = -0.05
 def scope_by_words(learning: Learning | ExtractedLearning) -> Scope | None:
     """None where the words do not decide."""
     content, trigger = learning.content[:LONGEST_READ], learning.trigger[:LONGEST_READ]
-    if learning.kind is Kind.PROFILE:
-        always = fact_holds_always(content)
-    else:
-        always = instruction_holds_always(trigger, content)
+    is_fact = learning.kind is Kind.PROFILE
+    always = fact_holds_always(content) if is_fact else instruction_holds_always(trigger, content)
     return None if always is None else Scope.ALWAYS if always else Scope.WHEN_RELEVANT
 
 
