@@ -136,8 +136,9 @@ class Requests(Protocol):
         Call it until nothing is removed, each time in another write: others are made in between.
         """
 
-    def by_version(self, within: TimeRange) -> list[VersionRequests]:
-        """The agent versions that published, the newest first. Requests for evaluation only do not count."""
+    def by_version(self, within: TimeRange, versions: Sequence[str] | None = None) -> list[VersionRequests]:
+        """The agent versions that published, or some of them, the newest first. Requests for evaluation only do not
+        count."""
 
     def count_by_day(self, start: int) -> dict[int, int]:
         """How many requests came on each day since `start`; a day is the number of days since 1970."""

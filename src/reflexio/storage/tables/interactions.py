@@ -182,11 +182,13 @@ class SqlRequests(OrganisationRows):
     def _named(self, request_ids: Sequence[str]) -> ColumnElement[bool]:
         return and_(requests.c.org_id == self._org, requests.c.request_id.in_(request_ids))
 
-    def by_version(self, within: TimeRange) -> list[VersionRequests]:
+    def by_version(self, within: TimeRange, versions: Sequence[str] | None = None) -> list[VersionRequests]:
         counts = func.count(), func.count(requests.c.session_id.distinct()), func.count(requests.c.user_id.distinct())
         newest = func.max(requests.c.created_at)
         query = select(requests.c.agent_version, *counts, newest)
         query = query.where(self._where(RequestFilter(within=within)), ~requests.c.evaluation_only)
+        if versions is not None:
+            query = query.where(requests.c.agent_version.in_(versions))
         query = query.group_by(requests.c.agent_version).order_by(newest.desc(), requests.c.agent_version)
         return self._rows(query, lambda row: VersionRequests(*row))
 
