@@ -4,7 +4,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
@@ -51,6 +64,8 @@ NAMES = [str(column.name) for column in COLUMNS]
 COPIED = [name for name in Learning.__dataclass_fields__ if name not in CONVERTED]
 LINEAGE_FIELDS = ("learning_id", "op", "actor", "reason", "from_status", "to_status")
 WINDOW_FIELDS = list(LearnedWindow.__dataclass_fields__)
+# In the words of the index.
+IS_SET_ASIDE = windows.c.state == literal_column("'set_aside'", Text)
 WINDOW_COLUMNS = [windows.c[name] for name in WINDOW_FIELDS]
 STEP_FIELDS = list(FinishedStep.__dataclass_fields__)
 STEP_COLUMNS = [finished_steps.c[name] for name in STEP_FIELDS]
@@ -345,7 +360,7 @@ class SqlWindows(OrganisationRows):
         return [window for window in newest_first if not set(turn_ids).isdisjoint(window.turn_ids)]
 
     def set_aside(self, limit: int) -> list[LearnedWindow]:
-        query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.state == "set_aside")
+        query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, IS_SET_ASIDE)
         return self._rows(query.order_by(windows.c.created_at.desc()).limit(limit), _read_window)
 
     def finished_steps(self, user_id: str) -> list[FinishedStep]:
