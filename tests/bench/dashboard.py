@@ -46,6 +46,13 @@ PAGES = {
     "profiles that always hold": "/learnings?kind=profile&scope=always",
     "one agent playbook": "/learnings/1",
     "one user playbook": "/learnings/5001",
+    "review": "/review",
+    "review of a version": "/review?version=v3",
+    "playground": "/playground?message=refund+of+a+parcel&user=user-7",
+    "versions": "/versions",
+    "operations": "/operations",
+    "settings": "/settings",
+    "status": "/status",
 }
 
 

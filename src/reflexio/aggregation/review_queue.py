@@ -1,7 +1,7 @@
 """The review queue: agent playbooks that wait for a person, each with its support and the disagreement about it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 
 import numpy as np
@@ -10,7 +10,7 @@ from reflexio.aggregation.near_duplicates import NearDuplicate, near_duplicates
 from reflexio.language.contradiction import contradicts
 from reflexio.learning.provenance import lineage_entry
 from reflexio.models.learning import Kind, Learning, PlaybookStatus
-from reflexio.models.paging import page
+from reflexio.models.paging import MOST_BYTES, Position, page
 from reflexio.models.playbook import AgentPlaybook
 from reflexio.models.review import (
     GetReviewQueueRequest,
@@ -63,8 +63,18 @@ def _read_queue(tx: Tx, model: str, request: GetReviewQueueRequest) -> GetReview
         playbook = get_one(tx, LearningFilter(Kind.AGENT_PLAYBOOK, ids=(request.agent_playbook_id,)))
         return GetReviewQueueResponse(items=[_item(tx, model, playbook)], pending_count=waiting)
     listing = tx.learnings.page(pending, page(request.limit, request.cursor))
+    items, room = list[ReviewItem](), MOST_BYTES
+    for playbook in listing.rows:
+        item = _item(tx, model, playbook)
+        room -= len(item.model_dump_json().encode())
+        if items and room < 0:
+            # Evidence makes an item many times as long as its playbook: the page ends before it.
+            last = listing.rows[len(items) - 1]
+            listing = replace(listing, end=Position(last.created_at, last.id))
+            break
+        items.append(item)
     return GetReviewQueueResponse(
-        items=[_item(tx, model, playbook) for playbook in listing.rows],
+        items=items,
         pending_count=waiting,
         msg=f"{waiting} agent playbook(s) wait for a decision",
         next_cursor=listing.cursor,

@@ -163,6 +163,7 @@ class UnifiedSearchFields(TypedDict, total=False):
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    cursor: str | None
     source: str | None
     tags: Sequence[str] | None
     scope: Scope | str | None
@@ -189,6 +190,7 @@ class SearchUserProfilesFields(TypedDict, total=False):
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    cursor: str | None
     source: str | None
     tags: Sequence[str] | None
     scope: Scope | str | None
@@ -204,6 +206,7 @@ class SearchUserPlaybooksFields(TypedDict, total=False):
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    cursor: str | None
     source: str | None
     tags: Sequence[str] | None
     scope: Scope | str | None
@@ -221,6 +224,7 @@ class SearchAgentPlaybooksFields(TypedDict, total=False):
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    cursor: str | None
     source: str | None
     tags: Sequence[str] | None
     scope: Scope | str | None
@@ -238,4 +242,5 @@ class SearchInteractionsFields(TypedDict, total=False):
     threshold: float | None
     search_mode: SearchMode | str | None
     explain: bool
+    cursor: str | None
     request: SearchInteractionsRequest | dict[str, Any] | None

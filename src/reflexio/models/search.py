@@ -1,9 +1,12 @@
 """Search on the wire: queries, hits, and the explanation of their ranking."""
 
+import base64
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import PlaybookStatus, WireScope, WireStatus
@@ -26,6 +29,33 @@ Message = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, 
 TopK = Annotated[int, Field(gt=0, le=10_000)]
 Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
 Ident = Annotated[str, StringConstraints(max_length=255)]
+
+
+@dataclass(frozen=True)
+class HitPosition:
+    """A position among the hits of a search: how many were read already."""
+
+    start: int
+
+    def cursor(self) -> str:
+        return base64.urlsafe_b64encode(f"hit.{self.start}".encode()).decode().rstrip("=")
+
+    @classmethod
+    def read(cls, cursor: str) -> Self:
+        with suppress(ValueError):
+            kind, start = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii").split(".")
+            position = cls(int(start))
+            if kind == "hit" and 0 <= position.start < 2**31 and position.cursor() == cursor:
+                return position
+        raise ValueError("not a cursor of a search; start again without one")
+
+
+def _known_position(cursor: str) -> str:
+    HitPosition.read(cursor)
+    return cursor
+
+
+HitCursor = Annotated[str, StringConstraints(max_length=100), AfterValidator(_known_position)]
 
 
 class SearchMode(StrEnum):
@@ -53,6 +83,12 @@ class _Ranking(RequestModel):
     threshold: Threshold | None = None
     search_mode: SearchMode = SearchMode.HYBRID
     explain: bool = False
+    cursor: HitCursor | None = None
+
+    @property
+    def start(self) -> int:
+        """How many hits earlier pages had."""
+        return HitPosition.read(self.cursor).start if self.cursor else 0
 
 
 class _Search(_Ranking, TimeRangeRequest):
@@ -133,6 +169,7 @@ class _Found(NoticeResponse):
     degraded: bool = False
     search_mode_effective: str | None = None
     explanations: list[Explanation] | None = None
+    next_cursor: str | None = None
 
 
 class SearchInteractionsResponse(_Found):

@@ -21,6 +21,8 @@ BUSY_SHARE = 0.2
 LONGEST_YIELD = 1.0
 """Seconds that embedding yields at most between two batches, however slow the embedder is."""
 TURNS_AT_ONCE, BUSY_INDEXED = 500, 100
+MANY_LETTERS = 50_000
+"""In one batch: long rows come a few at a time, and others wait behind them."""
 BUSY_PAUSE = 0.02
 """Seconds between two batches of turns while there are callers: they wait for one batch at most, some 8 ms."""
 IDLE = 0.2
@@ -112,7 +114,8 @@ async def keep_indexing(database: Database, status: IndexStatus, traffic: Callab
             continue
         if rows:
             after = rows[-1].org_id
-            await asyncio.sleep(IDLE if len(rows) < BUSY_INDEXED else BUSY_PAUSE if is_busy else 0.0)
+            is_last = len(rows) < BUSY_INDEXED and sum(row.letters for row in rows) < MANY_LETTERS
+            await asyncio.sleep(IDLE if is_last else BUSY_PAUSE if is_busy else 0.0)
         else:
             await _sleep_until_written(database, status, (writes, status.turns_indexed))
 

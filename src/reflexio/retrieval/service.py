@@ -4,19 +4,22 @@ Without an embedder that answers in time, words decide alone and the answer says
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, Literal, Protocol
 
 from reflexio.models.config import Config
 from reflexio.models.interaction import Interaction
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope
-from reflexio.models.paging import Page
+from reflexio.models.paging import Listing, Page, Position
 from reflexio.models.search import (
     ContextItem,
     ContextRequest,
     ContextResponse,
     Explanation,
+    HitPosition,
     SearchInteractionsRequest,
     SearchMode,
     UnifiedSearchRequest,
@@ -26,6 +29,7 @@ from reflexio.retrieval import context
 from reflexio.retrieval.calibration import Calibration
 from reflexio.retrieval.filters import APPROVED, time_range
 from reflexio.retrieval.fusion import Hit
+from reflexio.retrieval.hit_pages import ROWS_AT_ONCE, HitPage, ReadRows, each_row
 from reflexio.retrieval.query import QueryEmbedder
 from reflexio.retrieval.search import Ranking, SearchableLearnings, SearchableTurns, SearchQuery, search
 
@@ -48,6 +52,8 @@ class _SearchRequest(Protocol):
     def top_k(self) -> int | None: ...
     @property
     def threshold(self) -> float | None: ...
+    @property
+    def start(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class SearchHits:
     rows: tuple[Any, ...] = ()
     hits: tuple[Hit, ...] = ()
     complete: bool = True
+    next_cursor: str | None = None
 
     def explanations(self) -> list[Explanation]:
         if not self.hits:  # without a query there are rows, and no evidence for them
@@ -80,17 +87,27 @@ def _identify(row: Learning | Interaction) -> dict[str, str]:
     return {"id": row.public_id, "kind": row.kind.value}
 
 
-def find_learnings(tx: Tx, where: LearningFilter, query: SearchQuery) -> SearchHits:
-    """Learnings for a query; for an empty query, the newest."""
+def find_learnings(tx: Tx, where: LearningFilter, query: SearchQuery, start: int = 0) -> SearchHits:
+    """Learnings for a query, from the hit at `start`; for an empty query, the newest."""
     if not query.text.strip():
-        return SearchHits(tuple(tx.learnings.page(where, Page(query.top_k)).rows))
-    return _load(search(SearchableLearnings(tx, where), query), tx.learnings.many)
+        return _newest(lambda after: tx.learnings.page(where, Page(query.top_k, after)), query.top_k, start)
+    return _load(search(SearchableLearnings(tx, where), query), tx.learnings.many, HitPage(start))
 
 
-def _load(ranking: Ranking, read_rows: Callable[[Sequence[int]], Mapping[int, Any]]) -> SearchHits:
-    rows = read_rows([hit.id for hit in ranking.hits])
-    hits = tuple(hit for hit in ranking.hits if hit.id in rows)
-    return SearchHits(tuple(rows[hit.id] for hit in hits), hits, ranking.complete)
+def _newest(read_page: Callable[[Position | None], Listing[Learning]], most: int, start: int) -> SearchHits:
+    """Rows without a ranking: a page of a list, which ends where its bytes do."""
+    listing, passed = read_page(None), 0
+    while listing.end and passed + len(listing.rows) <= start:
+        passed += len(listing.rows)
+        listing = read_page(listing.end)
+    rows = listing.rows[start - passed : most - passed]
+    end = start + len(rows)
+    return SearchHits(tuple(rows), next_cursor=HitPosition(end).cursor() if listing.end and end < most else None)
+
+
+def _load(ranking: Ranking, read_rows: ReadRows, page: HitPage) -> SearchHits:
+    rows, hits = page.take(ranking.hits, read_rows)
+    return SearchHits(rows, hits, ranking.complete, page.next_cursor)
 
 
 def _search_query(request: _SearchRequest, vector: QueryVector | None, calibration: Calibration) -> SearchQuery:
@@ -109,7 +126,7 @@ async def search_learnings(
     """The hits, and the search mode that was really used."""
     vector = await embedder.embed(request.query or "", request.search_mode)
     query = _search_query(request, vector, embedder.calibration)
-    return await store.read(lambda tx: find_learnings(tx, where, query)), _mode_used(request, vector)
+    return await store.read(lambda tx: find_learnings(tx, where, query, request.start)), _mode_used(request, vector)
 
 
 async def search_interactions(
@@ -122,11 +139,11 @@ async def search_interactions(
         where = TurnFilter(request.user_id, request.request_id, time_range(request.start_time, request.end_time))
         if not query.text.strip():
             newest = tx.interactions.newest(where, min(query.top_k, request.most_recent_k or query.top_k))
-            turns = tx.interactions.many(newest)
-            return SearchHits(tuple(turns[turn_id] for turn_id in newest))
+            unranked = Ranking(tuple(Hit(turn_id, 0.0, None, 0.0, 0.0, None, 0.0) for turn_id in newest))
+            return dataclasses.replace(_load(unranked, tx.interactions.many, HitPage(request.start)), hits=())
         if request.most_recent_k:
             where = dataclasses.replace(where, ids=tuple(tx.interactions.newest(where, request.most_recent_k)))
-        return _load(search(SearchableTurns(tx, where), query), tx.interactions.many)
+        return _load(search(SearchableTurns(tx, where), query), tx.interactions.many, HitPage(request.start))
 
     return await store.read(read), _mode_used(request, vector)
 
@@ -136,6 +153,7 @@ class UnifiedHits:
     profiles: SearchHits = SearchHits()
     user_playbooks: SearchHits = SearchHits()
     agent_playbooks: SearchHits = SearchHits()
+    next_cursor: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -162,33 +180,59 @@ def _find_all_kinds(tx: Tx, request: UnifiedSearchRequest, query: SearchQuery, n
     both: dict[str, Any] = {"tags": tags, "source": request.source or None, "scope": request.scope}
     shared = {**both, "agent_version": request.agent_version, "name": request.playbook_name}
     profiles = user_playbooks = agent_playbooks = SearchHits()
+    page, shown = HitPage(request.start), SharedPlaybooks()
     if kinds is None or "agent_playbooks" in kinds:
         allowed = tuple(request.agent_playbook_status_filter or APPROVED)
         where = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=allowed, **shared)
-        agent_playbooks = find_learnings(tx, where, query)
+        ranking = search(SearchableLearnings(tx, where), query)
+        agent_playbooks = _load(ranking, tx.learnings.many, page)
+        shown = SharedPlaybooks.of(ranking.hits, agent_playbooks.rows, tx.learnings.many)
     if has_user and (kinds is None or "profiles" in kinds):
         where = LearningFilter(Kind.PROFILE, user_id=request.user_id, alive_at=now, **both)
-        profiles = find_learnings(tx, where, query)
+        profiles = _load(search(SearchableLearnings(tx, where), query), tx.learnings.many, page)
     if (has_user and kinds is None) or "user_playbooks" in (kinds or ()):
         where = LearningFilter(Kind.USER_PLAYBOOK, user_id=request.user_id, **shared)
-        user_playbooks = _find_not_covered(tx, where, query, agent_playbooks.rows)
-    return UnifiedHits(profiles, user_playbooks, agent_playbooks)
+        user_playbooks = _load(*_rank_not_covered(tx, where, query, shown), page)
+    return UnifiedHits(profiles, user_playbooks, agent_playbooks, page.next_cursor)
 
 
-def _find_not_covered(
-    tx: Tx, where: LearningFilter, query: SearchQuery, agent_playbooks: Sequence[Learning]
-) -> SearchHits:
-    """User playbooks that none of these agent playbooks was made of or repeats, searched until there are enough."""
-    covered = _covered_by(agent_playbooks)
-    texts = {playbook.text for playbook in agent_playbooks}
-    limit = query.top_k + len(covered)
+@dataclass(frozen=True)
+class SharedPlaybooks:
+    """What the found agent playbooks were made of, and what they say."""
+
+    covered: Set[int] = frozenset()
+    texts: Set[str] = frozenset()
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit], loaded: Sequence[Learning], read_rows: ReadRows) -> "SharedPlaybooks":
+        """Reads those that are not loaded a few at a time: all of them together may be too much to hold."""
+        known = {row.id for row in loaded}
+        others = (row for _, _, row in each_row([hit for hit in hits if hit.id not in known], 0, read_rows))
+        covered, texts = set[int](), set[str]()
+        for playbook in chain(loaded, others):
+            covered |= _covered_by([playbook])
+            texts.add(playbook.text)
+        return cls(covered, texts)
+
+
+def _known_rows(rows: Mapping[int, Any], ids: Sequence[int]) -> dict[int, Any]:
+    return {number: rows[number] for number in ids if number in rows}
+
+
+def _rank_not_covered(
+    tx: Tx, where: LearningFilter, query: SearchQuery, shown: SharedPlaybooks
+) -> tuple[Ranking, ReadRows]:
+    """User playbooks that no shown agent playbook was made of or repeats, searched until there are enough."""
+    limit = query.top_k + len(shown.covered)
     while True:
-        found = find_learnings(tx, where, dataclasses.replace(query, top_k=limit))
-        places = [place for place, row in enumerate(found.rows) if row.id not in covered and row.text not in texts]
-        places = places[: query.top_k]
-        if len(places) == query.top_k or len(found.rows) < limit:
-            hits = tuple(found.hits[place] for place in places) if found.hits else ()
-            return SearchHits(tuple(found.rows[place] for place in places), hits, found.complete)
+        found = search(SearchableLearnings(tx, where), dataclasses.replace(query, top_k=limit))
+        hits = [hit for hit in found.hits if hit.id not in shown.covered]
+        read_rows: ReadRows = tx.learnings.many
+        if len(hits) <= ROWS_AT_ONCE:  # nearly always: they are read once
+            read_rows = partial(_known_rows, tx.learnings.many([hit.id for hit in hits]))
+        hits = [hit for _, hit, row in each_row(hits, 0, read_rows) if row.text not in shown.texts]
+        if len(hits) >= query.top_k or len(found.hits) < limit:
+            return Ranking(tuple(hits[: query.top_k]), found.complete), read_rows
         limit *= 4
 
 

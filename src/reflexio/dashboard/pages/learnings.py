@@ -59,6 +59,7 @@ class LearningQuery:
     search_mode: SearchMode = SearchMode.HYBRID
     top_k: int = FOUND
     threshold: float | None = None
+    start: int = 0
 
 
 @pages.get("/learnings", KeyScope.READ)

@@ -165,8 +165,28 @@ async def _show(
         document=json_text or json.dumps(shown, indent=2, ensure_ascii=False),
         json_is_open=bool(json_text),
         cap=cap,
+        setting_text=setting_text,
         models=await visit.parts.model_problems(visit.caller.org_id),
     )
+
+
+def setting_text(value: object) -> str:
+    """The value of a setting for people.
+
+    >>> [setting_text(value) for value in (None, True, 200_000, ["email", "key"], 0.5, "a")]
+    ['–', 'yes', '200,000', 'email, key', '0.5', 'a']
+    """
+    match value:
+        case None | "":
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case list():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def digest(config: Config) -> str:

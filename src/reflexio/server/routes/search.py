@@ -31,7 +31,7 @@ LearningSearch = SearchUserProfilesRequest | SearchUserPlaybooksRequest | Search
 SearchRequest = LearningSearch | SearchInteractionsRequest | UnifiedSearchRequest
 
 
-def _report(mode: str, body: SearchRequest, *answers: SearchHits) -> dict[str, Any]:
+def _report(mode: str, body: SearchRequest, *answers: SearchHits, next_cursor: str | None = None) -> dict[str, Any]:
     """The fields of every search response besides its rows."""
     limits = ""
     if mode != body.search_mode:
@@ -42,6 +42,7 @@ def _report(mode: str, body: SearchRequest, *answers: SearchHits) -> dict[str, A
         "msg": f"Found {sum(len(answer.rows) for answer in answers)}{limits}",
         "degraded": bool(limits),
         "search_mode_effective": mode,
+        "next_cursor": next_cursor or (answers[0].next_cursor if len(answers) == 1 else None),
         "explanations": [reason for answer in answers for reason in answer.explanations()] if body.explain else None,
     }
 
@@ -96,7 +97,7 @@ async def unified_search(request: Request, body: UnifiedSearchRequest) -> Unifie
         profiles=[UserProfile.of(row) for row in hits.profiles.rows],
         user_playbooks=[UserPlaybook.of(row) for row in hits.user_playbooks.rows],
         agent_playbooks=[AgentPlaybook.of(row) for row in hits.agent_playbooks.rows],
-        **_report(mode, body, hits.profiles, hits.user_playbooks, hits.agent_playbooks),
+        **_report(mode, body, hits.profiles, hits.user_playbooks, hits.agent_playbooks, next_cursor=hits.next_cursor),
     )
 
 

@@ -25,6 +25,7 @@ from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Stat
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import (
     NO_VECTORS,
+    Days,
     FinishedStep,
     LearnedWindow,
     LearningCounts,
@@ -235,8 +236,8 @@ class SqlLearnings(OrganisationRows):
         few = select(learnings.c.id).where(self._where(where)).limit(most).subquery()
         return int(self._connection.execute(select(func.count()).select_from(few)).scalar_one())
 
-    def count_by_day(self, kind: Kind, start: int) -> dict[int, int]:
-        return self._count_by_day(learnings, learnings.c.kind == kind.value, learnings.c.created_at >= start)
+    def count_by_day(self, kind: Kind, days: Days) -> dict[int, int]:
+        return self._count_by_day(learnings, days, learnings.c.kind == kind.value)
 
     def count_requests(self, where: LearningFilter) -> int:
         sources = self._where(where), learnings.c.request_id != ""
