@@ -13,7 +13,7 @@ from reflexio.aggregation.cluster_identity import fingerprint
 from reflexio.errors import Conflict, InvalidRequest
 from reflexio.interactions.redaction import redact_learnings, redact_turns, stored_kinds
 from reflexio.models.interaction import Request
-from reflexio.models.learning import Kind, Learning
+from reflexio.models.learning import Kind, Learning, Scope
 from reflexio.models.paging import Page
 from reflexio.models.transfer import (
     ImportedRow,
@@ -28,16 +28,23 @@ from reflexio.organisations.configuration import Check, CheckAssistant
 from reflexio.organisations.configuration import change as change_configuration
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Cluster, LearningFilter, LineageEvent, Pool, Store, TimeRange, Tx
+from reflexio.retrieval.scope import ScopeClassifier
 
 MOST_ALIKE = 1000
 """Playbooks of one user and second that are compared."""
 
 
 async def import_rows(
-    store: Store, clock: Clock, rows: ImportRowsRequest, check: Check, check_assistant: CheckAssistant
+    store: Store,
+    clock: Clock,
+    scopes: ScopeClassifier,
+    rows: ImportRowsRequest,
+    check: Check,
+    check_assistant: CheckAssistant,
 ) -> ImportRowsResponse:
     """Stores the rows in one transaction; what the organisation redacts is redacted."""
     learnings, _ = await redact_learnings(store, [_learning(row) for row in rows.learnings])
+    learnings = await _with_scopes(scopes, rows.learnings, learnings)
     kinds = await store.read(stored_kinds)
     requests = []
     for request in rows.requests:
@@ -78,7 +85,20 @@ async def _add_configuration(
 
 def _learning(row: TransferredLearning) -> Learning:
     names = [field.name for field in dataclasses.fields(Learning) if field.name in TransferredLearning.model_fields]
-    return Learning(**{**{name: getattr(row, name) for name in names}, "tags": tuple(row.tags)})
+    values = {name: getattr(row, name) for name in names}
+    return Learning(**{**values, "tags": tuple(row.tags), "scope": row.scope or Scope.WHEN_RELEVANT})
+
+
+async def _with_scopes(
+    scopes: ScopeClassifier, rows: Sequence[TransferredLearning], learnings: Sequence[Learning]
+) -> list[Learning]:
+    """Decides the scopes that are not given, in no more time than a call that adds learnings takes."""
+    undecided = [learning for row, learning in zip(rows, learnings, strict=True) if row.scope is None]
+    decided = iter(await scopes.decide_in_time(undecided) if undecided else ())
+    return [
+        learning if row.scope else dataclasses.replace(learning, scope=next(decided))
+        for row, learning in zip(rows, learnings, strict=True)
+    ]
 
 
 def _add_learnings(tx: Tx, rows: Sequence[TransferredLearning], learnings: Sequence[Learning]) -> list[ImportedRow]:

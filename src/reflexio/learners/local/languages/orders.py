@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from reflexio.language.choices import switches_language
 from reflexio.language.cues import LanguageCues
 from reflexio.learners.local.languages.speech import Spoken, as_statement, spoken_sentences
 from reflexio.models.extraction import Turn
@@ -45,6 +46,8 @@ def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: boo
     lead = cues["lead_in"].match(plain)
     start = lead.end() if lead else 0
     core = plain[start:].rstrip(" .!?。！？")
+    if switches_language(plain):
+        return Order(as_statement(spoken.sentence.text), spoken, is_standing=True)
     if has_answer and cues["reproach"].match(core):
         return Order(cues.frame("said", spoken.sentence.text), spoken, is_standing=False)
     is_polite = bool(cues["polite_order"].match(core))
