@@ -43,7 +43,8 @@ class RateLimit:
 class Settings:
     """How this process runs. The variable of a field is its name in capitals: REFLEXIO_DATA, REFLEXIO_PORT …
 
-    data: folder of the embedded database. database: address of a PostgreSQL instead. host, port: where to listen. api_key: a key for the organisation `default`.
+    data: folder of the embedded database. database: address of a PostgreSQL instead. host, port: where to listen.
+    api_key: a key for the organisation `default`.
     max_body_bytes: the largest request body. rate_limits: such as "600/minute,publish_interaction=60/minute".
     cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
