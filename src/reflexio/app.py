@@ -49,7 +49,9 @@ log = logging.getLogger("reflexio")
 DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT, EXPIRED_KEPT, WINDOWS_KEPT = 7 * 86_400, 86_400, 30 * 86_400, 86_400
 NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
-HOUR, TAKE_OVER_SECONDS, WIPE_SECONDS = 3600.0, 1.0, 1.0
+HOUR, TAKE_OVER_SECONDS = 3600.0, 1.0
+WIPE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Seconds between the wipes of the disk after an erasure."""
 ERASURE_LEFT_SECONDS, ORGANISATIONS_AT_ONCE = 60, 100
 
 
@@ -77,6 +79,8 @@ class Reflexio:
     traffic: Traffic = field(default_factory=Traffic)
     _works: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+    _wipes_left: list[float] = field(default_factory=list)
+    _is_wiping: bool = False
 
     @property
     def embedder(self) -> Embedder:
@@ -100,16 +104,23 @@ class Reflexio:
         forget = getattr(self.embedder, "forget", None)
         if forget is not None:
             forget()
-        if not await self.database.wipe():
-            self._tasks.start(self._wipe_later())
+        self._wipes_left = list(WIPE_PAUSES)
+        if not self._is_wiping:
+            self._is_wiping = True
+            self._tasks.start(self._wipe_again())
+        await self.database.wipe()
 
-    async def _wipe_later(self) -> None:
-        """Readers hold the log of the database: it is truncated when they are done."""
-        while True:
-            await asyncio.sleep(WIPE_SECONDS)
-            with suppress(ReflexioError):  # a full disk, say: the next attempt may succeed
-                if await self.database.wipe():
-                    return
+    async def _wipe_again(self) -> None:
+        """Readers may hold the log of the database, and a job that was planned before the erasure may still write a
+        last time: disk is wiped a few times more."""
+        try:
+            while self._wipes_left:
+                await asyncio.sleep(self._wipes_left.pop(0))
+                with suppress(ReflexioError):  # a full disk, say: the next attempt may succeed
+                    if not await self.database.wipe():
+                        self._wipes_left.insert(0, WIPE_PAUSES[0])
+        finally:
+            self._is_wiping = False
 
     def start(self) -> None:
         """Starts the background work."""
