@@ -104,6 +104,7 @@ def path_part(value: object) -> str:
 
 
 def query(pairs: dict[str, Any] | Iterable[tuple[str, Any]], **changes: Any) -> str:
-    """A query string of the pairs that have a value, with changes."""
+    """A query string of the pairs that have a value, with changes; empty without any."""
     merged = {**dict(pairs), **changes}
-    return "?" + urlencode({name: value for name, value in merged.items() if value not in (None, "")})
+    given = urlencode({name: value for name, value in merged.items() if value not in (None, "")})
+    return f"?{given}" if given else ""
