@@ -227,6 +227,7 @@ def test_the_status_says_what_to_do(browser: PageBrowser, write: Write) -> None:
     assert "1 part needs your attention" in page.text
     assert "No money left." in page.text
     assert "learning resumes by itself" in page.text
+    assert '<a href="/operations">Open the operations</a>' in page.text
 
 
 def test_pages_need_a_key_where_there_are_keys(server: Running) -> None:
