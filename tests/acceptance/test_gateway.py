@@ -474,6 +474,7 @@ BODIES = [
     b'{"messages": [{"role": "user", "content": "hi"}], "seed": ' + b"9" * 5000 + b"}",
     b'{"messages": [{"role": "user", "content": "hi"}], "top_p": 1e999, "user": "has-context"}',
     b'\xff\xfe{"messages"',
+    b'{"messages": [{"role": "user", "content": "hi"}], "user": "has-context", "x": [' + b"0," * 250_000 + b"0]}",
 ]
 
 

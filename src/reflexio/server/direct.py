@@ -4,6 +4,7 @@ Every route says which: `@router.direct("POST", path)` is answered here, `@route
 Both read query and body by the same rules. Errors become responses in `problems`.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -22,6 +23,8 @@ from reflexio.server.scopes import ScopedRoute, needs, require
 
 MAX_BODY_DEPTH = 64
 """Levels of lists and objects in a body. No request of ours comes near."""
+LONG_BODY = 100_000
+"""Bytes of a body that is parsed beside the event loop: the largest takes a second."""
 MOST_ERRORS = 1000
 """Faults of a body that are listed."""
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -150,22 +153,28 @@ class DirectRoute(ScopedRoute):
             body = await read_body(request)
             if not body:
                 raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
-            parse_json(body)
-            try:
-                # Strict, from JSON: a number is no text and "yes" is no boolean, but a date may be written as text.
-                parsed = body_model.model_validate_json(body, strict=True)
-            except ValidationError as invalid:
-                if invalid.error_count() > MOST_ERRORS:
-                    raise HTTPException(
-                        422, f"The body has {invalid.error_count():,} faults, too many to list."
-                    ) from None
-                errors = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
-                raise RequestValidationError(errors) from None
+            if len(body) > LONG_BODY:
+                # Other callers are answered meanwhile.
+                parsed = await asyncio.to_thread(_parse, body_model, body)
+            else:
+                parsed = _parse(body_model, body)
             result: BaseModel = await endpoint(request, parsed)
             content = result.__pydantic_serializer__.to_json(result, exclude_none=exclude_none)
             return Response(content, media_type="application/json")
 
         return answer
+
+
+def _parse(body_model: type[BaseModel], body: bytes) -> BaseModel:
+    parse_json(body)
+    try:
+        # Strict, from JSON: a number is no text and "yes" is no boolean, but a date may be written as text.
+        return body_model.model_validate_json(body, strict=True)
+    except ValidationError as invalid:
+        if invalid.error_count() > MOST_ERRORS:
+            raise HTTPException(422, f"The body has {invalid.error_count():,} faults, too many to list.") from None
+        errors = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
+        raise RequestValidationError(errors) from None
 
 
 def _query_names(field: Any) -> Iterable[str]:

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from reflexio.engine.lanes import FairSlots, LaneLimiter
+from reflexio.engine.lanes import LaneLimiter
+from reflexio.ports.fair_share import FairSlots
 
 
 async def test_a_long_lane_does_not_delay_the_others() -> None:
@@ -44,8 +45,8 @@ async def test_a_cancelled_waiter_leaves_its_lane() -> None:
 class Slots:
     """Takes slots for organisations, and lets go of them one by one."""
 
-    def __init__(self, count: int) -> None:
-        self.fair = FairSlots(count)
+    def __init__(self, count: int, most: int | None = None) -> None:
+        self.fair = FairSlots(count, most)
         self.held: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.ends: dict[str, list[asyncio.Event]] = {}
@@ -113,3 +114,13 @@ async def test_slots_of_cancelled_waiters_and_holders_are_free_again() -> None:
     await slots.ask(*"bb")
     assert slots.held == ["b", "b"]
     assert slots.fair._waiting == {}
+
+
+async def test_with_a_limit_one_slot_is_always_left_for_another_organisation() -> None:
+    slots = Slots(4, most=3)
+    await slots.ask(*"bbbbbb")
+    assert slots.held == list("bbb")
+    await slots.ask("a", "c")
+    assert slots.held == list("bbba")
+    await slots.free("b")
+    assert slots.held == list("bbac")
