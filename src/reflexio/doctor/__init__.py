@@ -276,10 +276,12 @@ def _learning(part: str, state: LearningState, now: int) -> Iterator[Finding]:
         remedy = "Mend what the message says; learning resumes by itself, and nothing is lost."
         yield Finding(part, False, f"stalled: {state.stall.message}", remedy)
     if state.set_aside:
-        words = f"{len(state.set_aside)} windows are set aside; the last one: {state.set_aside[0].error}"
+        count = len(state.set_aside)
+        windows = "window is" if count == 1 else "windows are"
+        words = f"{count} {windows} set aside; the last one: {state.set_aside[0].error}"
         yield Finding(part, False, words, "Mend the reason, then rerun their users: a rerun takes them up.")
     waiting = state.waiting
-    words = f"{waiting.count} users with turns that are not learned yet"
+    words = f"{waiting.count} {'user' if waiting.count == 1 else 'users'} with turns that are not learned yet"
     if waiting.failed:
         words += f", {waiting.failed} of them tried again after: {waiting.last_error}"
     waited = now - waiting.unlearned_since if waiting.count else 0
