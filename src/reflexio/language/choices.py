@@ -38,6 +38,15 @@ def chosen(order: str) -> dict[str, str]:
     return choices
 
 
+def chooses_for_good(order: str) -> bool:
+    """Whether an order in another language chooses something and says that the choice lasts.
+
+    >>> chooses_for_good("Schreiben Sie mir lieber eine Mail."), chooses_for_good("Zeig die Zahlen als Tabelle.")
+    (True, False)
+    """
+    return bool(chosen(order)) and bool(_for_good().search(folded(order[:MOST_READ])))
+
+
 def switches_language(sentence: str) -> bool:
     """Whether a sentence asks for another language from now on, and for nothing else.
 
@@ -68,6 +77,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 @cache
 def _not_wanted() -> re.Pattern[str]:
     return _compiled(str(_data()["not_wanted"]))
+
+
+@cache
+def _for_good() -> re.Pattern[str]:
+    return _compiled(str(_data()["for_good"]))
 
 
 @cache
