@@ -5,7 +5,7 @@ RECENT := 'import sys; sys.exit(sys.version_info < (3, 11))'
 USABLE := 'import sys, pip; sys.exit(sys.version_info < (3, 11))'
 PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
 
-.PHONY: demo demo-serve serve screenshots test test-fast test-real-model prompt-sizes check docs bench format clean help .venv-made
+.PHONY: demo demo-serve serve screenshots test test-fast test-real-model prompt-sizes check audit docs bench format clean help .venv-made
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -73,6 +73,9 @@ check: .venv/.dev ## Style, types, layers, names, generated code and pages
 	@$(BIN)/python scripts/check_names.py
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+audit: .venv/.dev ## Ask the package index for known holes in the pinned dependencies, list licences
+	@$(BIN)/python -m scripts.audit
 
 docs: .venv/.dev ## Build the documentation site into site/
 	@$(BIN)/zensical build --strict --clean

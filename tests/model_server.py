@@ -92,7 +92,10 @@ def model_server() -> Iterator[ModelServer]:
         protocol_version = "HTTP/1.1"
 
         def handle_one_request(self) -> None:
-            self.raw_requestline = self.rfile.readline(65_537)
+            try:
+                self.raw_requestline = self.rfile.readline(65_537)
+            except OSError:
+                self.raw_requestline = b""
             if not self.raw_requestline or not self.parse_request():
                 self.close_connection = True
                 return

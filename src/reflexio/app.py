@@ -17,6 +17,7 @@ from reflexio.engine.leadership import FileLeadership, LeaseLeadership
 from reflexio.errors import InvalidRequest, ReflexioError
 from reflexio.interactions.erase import WithdrawUser, finish_erasures
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
+from reflexio.jobs.token_budget import day_of
 from reflexio.jobs.work_status import REFRESH_SECONDS, WorkStatus
 from reflexio.learning.rerun import RerunWorker
 from reflexio.learning.scheduler import LearningScheduler
@@ -48,9 +49,12 @@ from reflexio.settings import Settings
 DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT, EXPIRED_KEPT, WINDOWS_KEPT = 7 * 86_400, 86_400, 30 * 86_400, 86_400
 NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
-HOUR, WIPE_SECONDS, STATUS_SECONDS = 3600.0, 1.0, 1.0
+HOUR, STATUS_SECONDS = 3600.0, 1.0
 WORKER_SECONDS, WORKER_LOOKS = 10.0, 50
 """How long callers who wait for learning wait for a worker."""
+WIPE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Seconds between the wipes of the disk after an erasure."""
+LEARNED_KEPT, SPEND_DAYS_KEPT = 30 * 86_400, 400
 ERASURE_LEFT_SECONDS, ORGANISATIONS_AT_ONCE = 60, 100
 
 
@@ -79,6 +83,10 @@ class Reflexio:
     traffic: Traffic = field(default_factory=Traffic)
     work_status: WorkStatus = field(default_factory=WorkStatus)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+    _vectors_seen: int = 0
+    """The newest vector of an hour ago."""
+    _wipes_left: list[float] = field(default_factory=list)
+    _is_wiping: bool = False
 
     @property
     def embedder(self) -> Embedder:
@@ -102,16 +110,23 @@ class Reflexio:
         forget = getattr(self.embedder, "forget", None)
         if forget is not None:
             forget()
-        if not await self.database.wipe():
-            self._tasks.start(self._wipe_later())
+        self._wipes_left = list(WIPE_PAUSES)
+        if not self._is_wiping:
+            self._is_wiping = True
+            self._tasks.start(self._wipe_again())
+        await self.database.wipe()
 
-    async def _wipe_later(self) -> None:
-        """Readers hold the log of the database: it is truncated when they are done."""
-        while True:
-            await asyncio.sleep(WIPE_SECONDS)
-            with suppress(ReflexioError):  # a full disk, say: the next attempt may succeed
-                if await self.database.wipe():
-                    return
+    async def _wipe_again(self) -> None:
+        """Readers may hold the log of the database, and a job that was planned before the erasure may still write a
+        last time: disk is wiped a few times more."""
+        try:
+            while self._wipes_left:
+                await asyncio.sleep(self._wipes_left.pop(0))
+                with suppress(ReflexioError):  # a full disk, say: the next attempt may succeed
+                    if not await self.database.wipe():
+                        self._wipes_left.insert(0, WIPE_PAUSES[0])
+        finally:
+            self._is_wiping = False
 
     def start_serving(self) -> None:
         """Starts what a server does beside its callers: little, so that it never holds them up."""
@@ -195,6 +210,9 @@ class Reflexio:
         await self.work.forget(now - JOBS_KEPT)
         await self.database.forget_profiles(now - EXPIRED_KEPT)
         await self.database.forget_orphans(now - WINDOWS_KEPT)
+        await self.database.forget_learned(now - LEARNED_KEPT)
+        await self.database.forget_spend(day_of(now, days_ago=SPEND_DAYS_KEPT))
+        self._vectors_seen = await self.database.forget_dropped_vectors(self._vectors_seen)
         await self.database.wipe()
 
     async def _finish_erasures(self) -> None:
@@ -225,8 +243,11 @@ async def open_database(settings: Settings) -> Database:
     """PostgreSQL where an address is set, else SQLite in the data folder."""
     cap = settings.max_daily_tokens
     if settings.database:
-        from reflexio.storage.postgres import open_postgres
-
+        try:
+            from reflexio.storage.postgres import open_postgres
+        except ModuleNotFoundError as error:
+            remedy = "install it with pip install 'reflexio-learn[server,postgres]'"
+            raise InvalidRequest(f"REFLEXIO_DATABASE needs the driver of PostgreSQL; {remedy}.") from error
         return await asyncio.to_thread(open_postgres, settings.database, max_daily_tokens=cap)
     from reflexio.storage.sqlite import open_sqlite
 

@@ -44,7 +44,8 @@ class RateLimit:
 class Settings:
     """How this process runs. The variable of a field is its name in capitals: REFLEXIO_DATA, REFLEXIO_PORT …
 
-    data: folder of the embedded database. host, port: where to listen. api_key: a key for the organisation `default`.
+    data: folder of the embedded database. database: address of a PostgreSQL instead. host, port: where to listen.
+    api_key: a key for the organisation `default`.
     max_body_bytes: the largest request body. rate_limits: such as "600/minute,publish_interaction=60/minute".
     cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
@@ -56,7 +57,7 @@ class Settings:
     gateway_key: its key, for callers who have a Reflexio key. gateway_user: the user of calls that name none.
     gateway_timeout: seconds for which that server may be silent. max_daily_tokens: what each organisation may spend on
     models in a day, whatever its own budget. log_format: text, or json for one object a line. worker_port: where a
-    worker shows its health and metrics; nowhere when 0. database: a PostgreSQL address, instead of the folder.
+    worker shows its health and metrics; nowhere when 0.
     """
 
     data: Path = field(default_factory=lambda: Path.home() / ".reflexio")

@@ -64,6 +64,8 @@ def fill(client: ReflexioClient) -> None:
     client.search(text("profile"), user_id=USER)
     client.get_context(text("profile"), user_id=USER)
     client.rerun_profile_generation(user_id=USER, wait_for_response=True)
+    # A list beside a name that only this user has: both in the parameters of an operation.
+    client.rerun_profile_generation(source="zqxsource", extractor_names=["profile"], wait_for_response=True)
     for version in ("v1", "v2", "zqxversion"):
         client.run_playbook_aggregation(agent_version=version, wait_for_response=True)
     queue = client.get_review_queue().items

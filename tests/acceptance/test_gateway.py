@@ -474,6 +474,7 @@ BODIES = [
     b'{"messages": [{"role": "user", "content": "hi"}], "seed": ' + b"9" * 5000 + b"}",
     b'{"messages": [{"role": "user", "content": "hi"}], "top_p": 1e999, "user": "has-context"}',
     b'\xff\xfe{"messages"',
+    b'{"messages": [{"role": "user", "content": "hi"}], "user": "has-context", "x": [' + b"0," * 250_000 + b"0]}",
 ]
 
 
@@ -567,7 +568,9 @@ def test_an_embedder_that_hangs_does_not_hold_the_call(model: ModelServer, start
     server = start_server(
         REFLEXIO_GATEWAY_URL=model.url, REFLEXIO_EMBEDDER="openai:e@8", OPENAI_API_KEY="k", OPENAI_BASE_URL=model.url
     )
+    is_vegan(Org("default", server.url, "any"), user="ann")
     assert httpx.post(server.url + CHAT, json=ask(user="ann"), timeout=10).is_success
+    assert b"Is vegan" in model.calls[-1].body, "what always holds needs no vector"
     hanging.set()
 
 

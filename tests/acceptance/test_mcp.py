@@ -316,7 +316,16 @@ def test_a_session_bound_to_a_user_takes_no_other(org: Org) -> None:
         prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
         assert [argument.name for argument in prompts["answer_with_memory"].arguments or ()] == ["message"]
 
+    with org.client() as admin:
+        number = int(admin.add_agent_playbooks([{"content": "Ask for the number"}]).ids[0])
+
+    async def decide(client: Client) -> None:
+        assert not (await client.call_tool("review_approve", {"agent_playbook_ids": [number]})).is_error
+        shown = text(await client.call_tool("review_show", {"agent_playbook_id": number}))
+        assert "by zoë" in shown, "the key has no owner, so the decision is that of the user of the session"
+
     over_http(org.url, use, **bearer(org.token), **{"X-Reflexio-User": "zo%C3%AB"})
+    over_http(org.url, decide, **bearer(org.token), **{"X-Reflexio-User": "zo%C3%AB"})
     over_stdio(org.url, use, "--user", "zoë", key=org.token)
 
 

@@ -72,7 +72,7 @@ def test_an_import_returns_at_once_and_says_how_far_it_is(start_server: StartSer
         added = client.add_user_playbook(playbooks(*(f"Rule number {number}" for number in range(500))))
         assert time.monotonic() - began < 2
         assert (added.added_count, added.unembedded_count) == (500, 500)
-        assert "500 found by their words now" in (added.message or "")
+        assert "500 found by meaning once embedded in the background" in (added.message or "")
         assert client.storage_stats("ann").unembedded_count == 500
         endpoint.release()
         eventually(lambda: client.storage_stats("ann").unembedded_count == 0)

@@ -217,3 +217,95 @@ def test_a_file_that_was_cut_off_is_an_error_that_says_so(
     file = tmp_path / "cut.jsonl"
     file.write_text("".join(list(client.export_organisation())[:-1]))
     command(org, monkeypatch, "import", file, code=1)
+
+
+# Other systems, and skills
+
+
+def test_memories_of_mem0_become_profiles_once(
+    client: ReflexioClient, org: Org, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    memories = [
+        {"id": "1", "memory": "Is vegetarian", "user_id": "amira", "created_at": "2026-03-01T10:00:00Z"},
+        {"id": "2", "memory": "The invoice of March was wrong", "user_id": "amira", "metadata": {"by": "mail"}},
+        {"id": "3", "memory": "Of nobody"},
+    ]
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps({"results": memories}))
+    for added, present in ((2, 0), (0, 2)):
+        report = json.loads(command(org, monkeypatch, "import", file, "--json"))
+        assert report["counts"]["learnings"] == {"added": added, "present": present, "refused": 0}
+    profiles = {row.content: row for row in client.get_profiles("amira", force_refresh=True).user_profiles}
+    assert profiles["Is vegetarian"].last_modified_timestamp == 1772359200
+    assert profiles["Is vegetarian"].scope == "always"
+    assert profiles["The invoice of March was wrong"].scope == "when_relevant"
+    assert profiles["The invoice of March was wrong"].custom_features == {"by": "mail"}
+
+
+def test_threads_of_zep_are_learned_from(
+    client: ReflexioClient, org: Org, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "zep.json"
+    messages = [{"role": "user", "content": "I am allergic to nuts.", "created_at": "2026-03-01T10:00:00Z"}]
+    facts = [{"uuid": "e1", "fact": "Amira lives in Lisbon", "created_at": "2026-03-01T10:00:00Z"}]
+    file.write_text(json.dumps({"thread_id": "t", "messages": messages, "facts": facts}))
+    for _ in range(2):
+        command(org, monkeypatch, "import", file, "--user", "amira")
+    (turn,) = client.get_interactions("amira").interactions
+    assert turn.content == "I am allergic to nuts."
+    client.manual_profile_generation("amira")
+    client.flush()
+    contents = {row.content for row in client.get_profiles("amira", force_refresh=True).user_profiles}
+    assert contents == {"Amira lives in Lisbon", "The user is allergic to nuts."}
+
+
+def test_what_nobody_exported_is_refused(
+    client: ReflexioClient, org: Org, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text('{"name": "package"}')
+    command(org, monkeypatch, "import", file, code=1)
+    command(org, monkeypatch, "import", file, "--from", "letta", code=2)
+
+
+def test_approved_playbooks_leave_as_skills_and_come_in_as_pending(
+    client: ReflexioClient, org: Org, other: Org, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rules = [
+        {"agent_version": "v1", "trigger": "A parcel is late", "content": "Ask first.", "playbook_status": "approved"},
+        {"agent_version": "v1", "content": "Be brief.", "playbook_status": "approved", "scope": "always"},
+        {"agent_version": "v1", "content": "Not yet."},
+    ]
+    client.add_agent_playbooks(rules)
+    assert "2 playbooks" in command(org, monkeypatch, "skills", "export", tmp_path)
+    assert "Not yet." not in (tmp_path / "playbook-v1" / "SKILL.md").read_text()
+    foreign = tmp_path / "tidy" / "SKILL.md"
+    foreign.parent.mkdir()
+    foreign.write_text("---\nname: tidy\ndescription: Tidy a folder\n---\nSort by date.")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "SKILL.md").write_text("no front matter")
+    for added, present in ((3, 0), (0, 3)):
+        report = json.loads(command(other, monkeypatch, "skills", "import", tmp_path, "--json", code=1))
+        assert (report["added"], report["present"], len(report["refused"])) == (added, present, 1)
+    with other.client() as there:
+        rows = there.get_agent_playbooks().agent_playbooks
+        assert {row.playbook_status.value for row in rows} == {"pending"}
+        assert {(row.agent_version, row.trigger, row.content, row.scope.value) for row in rows} == {
+            ("v1", "A parcel is late", "Ask first.", "when_relevant"),
+            ("v1", None, "Be brief.", "always"),
+            ("agent-v0", "Tidy a folder", "Sort by date.", "when_relevant"),
+        }
+        assert not there.get_context("Where is my late parcel?", agent_version="v1").context
+    command(org, monkeypatch, "skills", "import", tmp_path / "playbook-v1")
+    command(org, monkeypatch, "skills", "export", tmp_path)
+
+
+def test_a_skill_of_somebody_else_is_never_overwritten(
+    client: ReflexioClient, org: Org, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client.add_agent_playbooks([{"agent_version": "v1", "content": "Be brief.", "playbook_status": "approved"}])
+    mine = tmp_path / "playbook-v1" / "SKILL.md"
+    mine.parent.mkdir()
+    mine.write_text("my own")
+    command(org, monkeypatch, "skills", "export", tmp_path, code=1)
+    assert mine.read_text() == "my own"

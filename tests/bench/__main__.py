@@ -24,6 +24,7 @@ from tests.bench import (
     retrieval_quality,
     sayings,
     searching,
+    statements,
 )
 from tests.bench.report import Figure, Report
 
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[], list[Figure]]] = {
     "aggregation": aggregation.aggregation,
     "local-learner": local_learner.local_learner,
     "sayings": sayings.sayings,
+    "statements": statements.statements,
     "newcomer": newcomer.newcomer,
     "languages": languages.languages,
     "clustering": clustering.clustering,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from reflexio.language.choices import other_choice
 from reflexio.learners.local.learner import LocalLearner
 from reflexio.models.config import Config
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour, Neighbourhood, Turn, Window
@@ -87,7 +88,11 @@ class Memory:
         vectors = await self._embedder.embed([candidate.text, *(row.text for row in rows)])
         cosines = (vectors[1:] @ vectors[0]).tolist()
         pairs = sorted(zip(rows, cosines, strict=True), key=lambda pair: -pair[1])[:MOST_NEIGHBOURS]
-        return tuple(Neighbour(row, cosine) for row, cosine in pairs if cosine >= NEAR)
+        return tuple(
+            Neighbour(row, cosine)
+            for row, cosine in pairs
+            if cosine >= NEAR or (not row.trigger and other_choice(candidate.content, row.content))
+        )
 
 
 def spoken(line: str) -> list[str]:

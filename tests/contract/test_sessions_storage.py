@@ -1,7 +1,7 @@
 """What every storage backend promises about sessions."""
 
 from reflexio.models.paging import Page
-from reflexio.ports.storage import SessionFilter, SessionSummary, Store, TimeRange
+from reflexio.ports.storage import Days, SessionFilter, SessionSummary, Store, TimeRange
 from tests.builders import request, said
 from tests.contract.test_storage import add
 
@@ -85,5 +85,5 @@ async def test_days_are_counted_since_the_start(store: Store) -> None:
     day = 86_400
     for at in (day - 1, day, 2 * day - 1, 3 * day):
         await publish(store, "s", "x", "y", at=at)
-    assert await store.read(lambda tx: tx.requests.count_by_day(day)) == {1: 2, 3: 1}
-    assert await store.read(lambda tx: tx.interactions.count_by_day(day)) == {1: 4, 3: 2}
+    assert await store.read(lambda tx: tx.requests.count_by_day(Days(1, 3))) == {1: 2, 3: 1}
+    assert await store.read(lambda tx: tx.interactions.count_by_day(Days(1, 2))) == {1: 4}

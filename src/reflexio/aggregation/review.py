@@ -19,8 +19,9 @@ from reflexio.models.playbook import ReviewerRequest, UpdateAgentPlaybookRequest
 from reflexio.models.profile import UpdateResponse
 from reflexio.models.review import NAMED_REVIEWER, ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import LearningFilter, LineageEvent, Store, Tx
+from reflexio.ports.storage import NO_VECTORS, LearningFilter, LineageEvent, Store, TextVectors, Tx
 from reflexio.retrieval.filters import get_one
+from reflexio.retrieval.immediate import EmbedTexts, embed_later
 
 REVIEWED, UNDONE = "reviewed", "undone"
 DONE = {
@@ -48,6 +49,7 @@ class ReviewDecision:
     reviewer: "Reviewer"
     reason: str
     seen: Seen = dataclasses.field(default_factory=dict)
+    vectors: TextVectors = NO_VECTORS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +93,16 @@ async def decide(
 
 
 async def edit(
-    store: Store, clock: Clock, request: UpdateAgentPlaybookRequest, *, owner: str = "", seen: Seen = NOT_SEEN
+    store: Store,
+    clock: Clock,
+    request: UpdateAgentPlaybookRequest,
+    *,
+    owner: str = "",
+    seen: Seen = NOT_SEEN,
+    embed: EmbedTexts = embed_later,
 ) -> UpdateResponse:
-    """Changes the wording, the decision, or both at once. `owner` is the owner of the caller's key.
+    """Changes the wording, the decision, or both at once. `owner` is the owner of the caller's key. A new wording gets
+    its vector first, so that the next search finds it by meaning.
 
     Raises Conflict when the playbook is not as it was `seen` any more, and tells who changed it.
     """
@@ -102,10 +111,18 @@ async def edit(
     wording = {name: value for name, value in zip(CHANGEABLE, values, strict=True) if value is not None}
     texts = await redact_values(store, {**wording, "reason": request.reason})
     reason = texts.pop("reason")
-    decision = ReviewDecision(texts, request.playbook_status, Reviewer.of(request, owner), reason, seen)
+    vectors = await _vectors_of_wording(store, request.agent_playbook_id, texts, embed)
+    decision = ReviewDecision(texts, request.playbook_status, Reviewer.of(request, owner), reason, seen, vectors)
     await store.write(lambda tx: _change(tx, request.agent_playbook_id, decision, now))
     status = request.playbook_status
     return UpdateResponse(msg=f"The agent playbook is {status.value}" if status else "Updated")
+
+
+async def _vectors_of_wording(store: Store, number: int, wording: Mapping[str, Any], embed: EmbedTexts) -> TextVectors:
+    where = LearningFilter(Kind.AGENT_PLAYBOOK, ids=(number,))
+    before = await store.read(lambda tx: get_one(tx, where))
+    text = dataclasses.replace(before, **wording).text
+    return NO_VECTORS if text == before.text else await embed([text])
 
 
 async def decide_many(
@@ -146,7 +163,8 @@ def _change(tx: Tx, number: int, decision: ReviewDecision, now: int) -> list[int
         raise Conflict(f"The agent playbook {number} was replaced by {successor}; review that one.")
     _check_seen(tx, before, decision.seen)
     review = decision.status or before.review
-    tx.learnings.replace(dataclasses.replace(before, **decision.wording, review=review, modified_at=now))
+    after = dataclasses.replace(before, **decision.wording, review=review, modified_at=now)
+    tx.learnings.replace(after, decision.vectors)
     old_wording: dict[str, Any] = {name: getattr(before, name) for name in decision.wording}
     details = {"wording": old_wording, **decision.reviewer.note}
     event = LineageEvent(

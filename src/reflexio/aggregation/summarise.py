@@ -24,7 +24,17 @@ from reflexio.models.extraction import ClusterToSummarise, PlaybookText
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope
 from reflexio.models.paging import Page
 from reflexio.models.review import taught_by
-from reflexio.ports.storage import Cluster, LearningFilter, LineageEvent, Member, QueryVector, Store, Tx
+from reflexio.ports.storage import (
+    NO_VECTORS,
+    Cluster,
+    LearningFilter,
+    LineageEvent,
+    Member,
+    QueryVector,
+    Store,
+    TextVectors,
+    Tx,
+)
 from reflexio.ports.work import Json
 from reflexio.retrieval.search import SearchableLearnings, SearchQuery, search
 
@@ -106,7 +116,12 @@ class ClusterSummary:
         )
         return list(tx.learnings.page(where, Page(MOST_WINDOWS)).rows)
 
-    def keep(self, tx: Tx, answer: Json) -> Json:
+    def texts(self, answer: Json) -> list[str]:
+        """What is to be embedded before the answer is kept."""
+        rule = RULE.validate_python(answer["rule"]) if answer.get("rule") else None
+        return [Learning(Kind.AGENT_PLAYBOOK, rule.content, trigger=rule.trigger).text] if rule else []
+
+    def keep(self, tx: Tx, answer: Json, vectors: TextVectors = NO_VECTORS) -> Json:
         """Stores the answer; returns the `numbers` of new agent playbooks, and whether the answer `is_stale`.
 
         An answer is stale when a member was deleted while the learner read it.
@@ -129,7 +144,7 @@ class ClusterSummary:
         }
         is_new = rule is not None and (rule.content, rule.trigger) not in [(p.content, p.trigger) for p in playbooks]
         if rule is not None and is_new:
-            number = self._add(tx, rule, playbooks, rows, evidence, now)
+            number = self._add(tx, rule, playbooks, rows, evidence, vectors, now)
         else:
             number = _update_evidence(tx, playbooks, evidence, now)
         written = {"playbook_id": number, "written": answer["fingerprint"]}
@@ -152,6 +167,7 @@ class ClusterSummary:
         playbooks: Sequence[Learning],
         rows: dict[int, Learning],
         evidence: Json,
+        vectors: TextVectors,
         now: int,
     ) -> int:
         """Adds a pending playbook. It replaces pending ones now, and approved ones once it is approved."""
@@ -180,7 +196,7 @@ class ClusterSummary:
             created_at=now,
             modified_at=now,
         )
-        (number,) = tx.learnings.add([new])
+        (number,) = tx.learnings.add([new], vectors)
         count = len(evidence["source_windows"])
         reason = f"made of {count} playbook{'s' * (count != 1)}, {taught_by(evidence['support'])}"
         tx.learnings.note(LineageEvent(number, new.kind, "aggregated", now, learner.name, reason))

@@ -23,6 +23,7 @@ from reflexio.organisations.usage import is_within_budget
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import Database, Store, Tx
 from reflexio.ports.work import Json, Steps, Work
+from reflexio.retrieval.immediate import ImmediateEmbedder
 
 SNAPSHOT = {"agent_context_prompt", "tool_can_use", "playbook_configs"}
 """The part of the configuration that a run keeps from its beginning. Secrets are read where they are used."""
@@ -116,9 +117,11 @@ class AggregationWorker:
             await self._record_failure(operation, cluster, error)
             return False
         now = self.clock.now()
+        # With its vector, so that the next search finds the playbook by meaning.
+        vectors = await ImmediateEmbedder(cluster.setup.embedder).embed(cluster.texts(answer))
 
         def keep(tx: Tx) -> Json:
-            kept = cluster.keep(tx, answer)
+            kept = cluster.keep(tx, answer, vectors)
             stats = {"total_generated": len(kept["numbers"])}
             operations.record_user(tx, operation.operation_id, label, now, stats=stats)
             return kept

@@ -17,6 +17,7 @@ from reflexio.cli import (
     playbooks,
     profiles,
     review,
+    skills,
     transfer,
 )
 from reflexio.cli.backup import backup, restore
@@ -144,6 +145,7 @@ app.add_typer(config.app, name="config", rich_help_panel=OPERATION)
 app.add_typer(keys.app, name="keys", rich_help_panel=OPERATION)
 app.command(rich_help_panel=OPERATION, epilog="Example: reflexio export acme.jsonl.gz")(transfer.export)
 app.command("import", rich_help_panel=OPERATION, epilog="Example: reflexio import acme.jsonl.gz")(transfer.import_)
+app.add_typer(skills.app, name="skills", rich_help_panel=OPERATION)
 app.command(rich_help_panel=OPERATION, epilog="Example: reflexio backup monday.db")(backup)
 app.command(rich_help_panel=OPERATION, epilog="Example: reflexio restore monday.db --replace")(restore)
 app.add_typer(erasure.app, name="erasure", rich_help_panel=OPERATION)

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from reflexio.cli.exit_codes import FAILED, fail
+from reflexio.cli.exit_codes import FAILED, WRONG_COMMAND, fail
 from reflexio.cli.options import AsJson, Url, connect
 from reflexio.cli.output import counted, print_fields, print_json, progress
 from reflexio.cli.terminal import echo
@@ -19,6 +20,7 @@ from reflexio.cli.terminal import echo
 if TYPE_CHECKING:
     from reflexio.models.transfer import ImportReport
 
+SYSTEMS = ("reflexio", "mem0", "zep")
 PRIVATE = 0o600
 """An export holds conversations: nobody else on this machine reads it."""
 
@@ -49,20 +51,27 @@ def export(
 
 
 def import_(
-    file: Annotated[str, typer.Argument(help="A file of `reflexio export`; - for standard input.")],
+    file: Annotated[str, typer.Argument(help="A file of `reflexio export`, mem0 or Zep; - for standard input.")],
+    system: Annotated[
+        str | None, typer.Option("--from", help="Whose export it is: reflexio, mem0 or zep; by default it is seen.")
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Of mem0 or Zep: the user of what names none.")] = None,
     as_json: AsJson = False,
     url: Url = "",
 ) -> None:
     """Store what an export holds in the organisation of your key, which may have rows already.
 
     What is there stays as it is and is counted as present, so an import can be repeated, and continued when it was
-    interrupted. Needs a key with the scope admin.
+    interrupted. Memories of mem0 and facts of Zep become profiles; messages of Zep become conversations, from which the
+    server learns. Needs a key with the scope admin.
     """
+    if system not in (None, *SYSTEMS):
+        fail(f"There is no {system!r} to import from: it is {', '.join(SYSTEMS)}.", WRONG_COMMAND)
     if file == "-":
-        report = _import(sys.stdin.buffer, url)
+        report = _import(_rows(sys.stdin.buffer, system, user), url)
     else:
         with Path(file).open("rb") as raw, _decompressed(raw) as stream:
-            report = _import(stream, url)
+            report = _import(_rows(stream, system, user), url)
     if as_json:
         print_json(report)
     else:
@@ -71,6 +80,31 @@ def import_(
         fail("The file ends before its last line: what it has is stored, the rest is missing. Export it again.")
     if any(count.refused for count in report.counts.values()):
         raise typer.Exit(FAILED)
+
+
+def _rows(stream: Iterable[bytes], system: str | None, user: str | None) -> Iterable[str | bytes]:
+    """The lines of an export of ours: as they are, or made of what another system exported."""
+    lines = iter(stream)
+    first = next(lines, b"")
+    if system == "reflexio" or (system is None and b'"header"' in first[:200]):
+        return chain([first], lines)
+    return _translated((first + b"".join(lines)).decode("utf-8-sig", errors="replace"), system, user or "")
+
+
+def _translated(text: str, system: str | None, user: str) -> Iterable[str]:
+    from reflexio.transfer import mem0, zep
+    from reflexio.transfer.foreign import read_document
+
+    document = read_document(text)
+    if system == "mem0" or (system is None and mem0.is_mem0(document)):
+        result = mem0.translate(document, user)
+    elif system == "zep" or (system is None and zep.is_zep(document)):
+        result = zep.translate(document, user)
+    else:
+        fail("This is no export of Reflexio, mem0 or Zep that is known; --from says whose it is.")
+    for reason, count in result.skipped.items():
+        echo(f"note: left out {count} {reason}", err=True)
+    return result.lines()
 
 
 @contextmanager
@@ -128,7 +162,7 @@ def _export(stream: IO[str], url: str) -> str:
     return f"{words[0]} and {words[1]} with {counted(counts['turns'], 'turn')}"
 
 
-def _import(stream: Iterable[bytes], url: str) -> "ImportReport":
+def _import(stream: Iterable[str | bytes], url: str) -> "ImportReport":
     with connect(url) as client, progress("Importing") as show:
 
         def on_progress(report: "ImportReport") -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reflexio.aggregation.near_duplicates import near_duplicates
+from reflexio.aggregation.near_duplicates import near_pairs
 from reflexio.doctor.finding import Finding
-from reflexio.models.learning import Kind, Learning, PlaybookStatus
+from reflexio.models.learning import Kind, PlaybookStatus
 from reflexio.models.paging import Page
 from reflexio.ports.storage import LearningFilter, TimeRange, Tx
 
@@ -36,7 +36,11 @@ def read_review_state(tx: Tx, model: str, now: int) -> ReviewState:
     old = TimeRange(end=now - LONGEST_REVIEW)
     overdue = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=(PlaybookStatus.PENDING,), within=old)
     approved = tx.learnings.page(APPROVED, Page(MOST_COMPARED)).rows
-    alike, opposite = _pairs(tx, model, approved)
+    pairs = near_pairs(tx, model, approved)
+    opposite = sorted((pair.first.id, pair.second.id) for pair in pairs if pair.contradicts)
+    alike = sorted(
+        (pair.first.id, pair.second.id) for pair in pairs if pair.similarity >= ALIKE and not pair.contradicts
+    )
     shown = tx.exposures.counts(Kind.AGENT_PLAYBOOK, [row.public_id for row in approved], 1)
     unused = [row.id for row in approved if row.public_id not in shown and row.created_at < now - UNUSED_AFTER]
     return ReviewState(
@@ -48,22 +52,6 @@ def read_review_state(tx: Tx, model: str, now: int) -> ReviewState:
         unused,
         bool(shown),
     )
-
-
-def _pairs(tx: Tx, model: str, playbooks: list[Learning]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Pairs of approved playbooks that say nearly the same, and that advise the opposite."""
-    approved = {row.id for row in playbooks}
-    alike, opposite = set[tuple[int, int]](), set[tuple[int, int]]()
-    for playbook in playbooks:
-        for near in near_duplicates(tx, model, playbook):
-            if near.playbook.id not in approved:
-                continue
-            pair = (min(playbook.id, near.playbook.id), max(playbook.id, near.playbook.id))
-            if near.contradicts:
-                opposite.add(pair)
-            elif near.similarity >= ALIKE:
-                alike.add(pair)
-    return sorted(alike), sorted(opposite)
 
 
 def review_findings(part: str, state: ReviewState) -> Iterator[Finding]:

@@ -23,14 +23,14 @@ from reflexio.gateway.prompt import ModelToolCall, NamedConversation, Prompt, Pr
 from reflexio.gateway.upstream import Upstream
 from reflexio.interactions.publish import publish
 from reflexio.models.interaction import PublishRequest
-from reflexio.models.search import ContextItem, ContextRequest
+from reflexio.models.search import ContextItem, ContextRequest, ContextResponse
 from reflexio.ports.storage import Store
 from reflexio.retrieval.service import get_context
 
 log = logging.getLogger("reflexio.gateway")
 
 CONTEXT_SECONDS = 1.0
-"""How long a call waits for its context at most."""
+"""How long a call waits for its context; once more for what always holds, which needs no vector."""
 LONGEST_QUERY, LONGEST_TEXT, LONGEST_OUTPUT = 10_000, 1_000_000, 10_000
 LARGE_BODY = 256 * 1024
 """Bytes from which a body is read beside the event loop."""
@@ -100,9 +100,7 @@ class Relay:
                 user_id=conversation.user_id or None,
                 agent_version=conversation.agent_version or None,
             )
-            async with asyncio.timeout(CONTEXT_SECONDS):
-                parts = self._parts
-                found = await get_context(self._call.store, parts.query_embedder, request, parts.clock.now())
+            found = await self._context(request)
             changed = prompt.with_context(found.context) if found.context else None
         except Exception as error:  # noqa: BLE001  the caller's call matters more than its context, whatever fails here
             log.warning("a call goes on without context: %s", _describe(error))
@@ -111,6 +109,19 @@ class Relay:
             return self._call.body
         self._items = found.items
         return changed
+
+    async def _context(self, request: ContextRequest) -> ContextResponse:
+        """The context; without what depends on the message when its vector is too long in coming."""
+        try:
+            return await self._context_in_time(request)
+        except TimeoutError:
+            log.warning("a call goes on with what always holds alone: its context was too slow")
+            return await self._context_in_time(request.model_copy(update={"query": None}))
+
+    async def _context_in_time(self, request: ContextRequest) -> ContextResponse:
+        parts = self._parts
+        async with asyncio.timeout(CONTEXT_SECONDS):
+            return await get_context(self._call.store, parts.query_embedder, request, parts.clock.now())
 
     async def _pass(self, body: bytes, send: Send) -> None:
         call = self._call

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from reflexio.language.choices import chosen, other_choice
 from reflexio.models.extraction import EVERYTHING, Decision, ExtractedLearning, Neighbour, Neighbourhood
 from reflexio.models.learning import Kind, Learning, Scope, Status
 from reflexio.models.paging import Page
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 MOST_FORGOTTEN = 10_000
 NEAR, MOST_NEIGHBOURS = 0.4, 5
 """The cosine from which two learnings may be about the same thing, and how many neighbours are considered."""
+MOST_STANDING = 50
+"""The newest standing orders of a user that a new one may take the place of, in other words or another language."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,11 @@ async def find_neighbours(
         cosines = [float(others[learning.id] @ vector) for learning in near]
         pairs = sorted(zip(near, cosines, strict=True), key=lambda pair: (-pair[1], pair[0].id))
         floor = -1.0 if candidate.content == EVERYTHING and candidate.forget else NEAR
-        neighbours = [Neighbour(learning, cosine) for learning, cosine in pairs if cosine >= floor]
+        neighbours = [
+            Neighbour(learning, cosine)
+            for learning, cosine in pairs
+            if cosine >= floor or _chooses_otherwise(candidate, learning)
+        ]
         neighbourhoods.append(Neighbourhood(candidate, tuple(neighbours)))
     return neighbourhoods
 
@@ -96,7 +103,19 @@ def _find_near(
         return list(tx.learnings.page(where, Page(MOST_FORGOTTEN)).rows)
     hits = search(SearchableLearnings(tx, where), SearchQuery(candidate.text, vector, top_k=MOST_NEIGHBOURS)).hits
     rows = tx.learnings.many([hit.id for hit in hits])
-    return [rows[hit.id] for hit in hits if hit.id in rows]
+    near = [rows[hit.id] for hit in hits if hit.id in rows]
+    if not chosen(candidate.content) or candidate.trigger or candidate.forget:
+        return near
+    # An order in another language shares neither words nor meaning with the one that it replaces.
+    standing = tx.learnings.page(dataclasses.replace(where, scope=Scope.ALWAYS), Page(MOST_STANDING)).rows
+    return near + [row for row in standing if row.id not in rows and _chooses_otherwise(candidate, row)]
+
+
+def _chooses_otherwise(candidate: ExtractedLearning, stored: Learning) -> bool:
+    """Whether two standing orders choose differently on one matter, such as the language of answers."""
+    if candidate.kind is not Kind.USER_PLAYBOOK or candidate.trigger or stored.trigger:
+        return False
+    return bool(other_choice(candidate.content, stored.content))
 
 
 def without_duplicates(candidates: Sequence[ExtractedLearning]) -> tuple[ExtractedLearning, ...]:

@@ -22,7 +22,7 @@ from reflexio.ports.clock import Clock
 from reflexio.ports.storage import NO_VECTORS, LearningFilter, LineageEvent, Store, Tx
 from reflexio.retrieval.filters import LABELS, get_one
 from reflexio.retrieval.immediate import ImmediateEmbedder
-from reflexio.retrieval.scope import ScopeClassifier, scope_without_vector
+from reflexio.retrieval.scope import ScopeClassifier, scopes_without_vectors
 
 EXPIRING_SOON = 7 * 86_400
 IN_USE = (Status.CURRENT, Status.PENDING)
@@ -43,7 +43,8 @@ async def add(
     vectors = await embedder.embed([learning.text for learning in new])
     undecided = [learning for learning, scope in zip(new, scopes, strict=True) if scope is None]
     # Without vectors there is nothing to compare with the prototypes, and nobody waits a second time.
-    decided = iter(await classifier.decide_in_time(undecided) if vectors.of else map(scope_without_vector, undecided))
+    decide = classifier.decide_in_time if vectors.of else scopes_without_vectors
+    decided = iter(await decide(undecided))
     pairs = zip(new, scopes, strict=True)
     new = [learning if scope else dataclasses.replace(learning, scope=next(decided)) for learning, scope in pairs]
     ids = await store.write(lambda tx: tx.learnings.add(new, vectors))

@@ -4,6 +4,7 @@ The last step stores the learnings and marks the turns as learned in one transac
 a repeated window finds its work done.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -198,7 +199,8 @@ async def _extract(window: Window, config: Config, store: Store, setup: LearnerS
     extraction = await setup.learner.extract(window, config, wanted_kinds)
     await record_spend(store, extraction.spend, setup.clock, operation)
     assessing = {playbook.playbook_name for playbook in config.playbook_configs if playbook.metadata_definition_prompt}
-    kept, dropped = grounded(window, extraction.candidates, assessing)
+    # Long turns take long to search through; callers are answered meanwhile.
+    kept, dropped = await asyncio.to_thread(grounded, window, extraction.candidates, assessing)
     limited = within_limits(without_duplicates(kept), sum(turn.is_new for turn in window.turns))
     now = setup.clock.now()
     holding = [candidate for candidate in limited.candidates if candidate.expires_at(now) > now]

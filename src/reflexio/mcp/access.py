@@ -9,11 +9,15 @@ from reflexio.models.access import ALL_SCOPES, KeyScope
 
 @dataclass(frozen=True)
 class MemoryAccess:
-    """The client of a session. With a `user_id` the session is about this user alone, and its tools take none."""
+    """The client of a session. With a `user_id` the session is about this user alone, and its tools take none.
+
+    Decisions are recorded under the owner of the key; under `reviewer` when it has none.
+    """
 
     client: AsyncReflexioClient
     user_id: str = ""
     agent_version: str = ""
+    reviewer: str = ""
 
     async def scopes(self) -> frozenset[KeyScope]:
         """What the key may do. All that there is while no server answers, so that a host that starts first lists it."""

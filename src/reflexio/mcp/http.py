@@ -79,7 +79,7 @@ async def answer_mcp(
     manager_for = await _load()
     calls = InnerCalls(app, scope)
     async with AsyncReflexioClient(url_endpoint=INNER_URL, transport=calls, retries=0) as client:
-        manager = manager_for(MemoryAccess(client, user_id, agent_version), len(body) + 1)
+        manager = manager_for(MemoryAccess(client, user_id, agent_version, reviewer=user_id), len(body) + 1)
         async with manager.run():
             await manager.handle_request(scope, _replay(body, receive), send)
 

@@ -127,7 +127,7 @@ async def _show(access: MemoryAccess, _: str, arguments: ReviewShowInput) -> Too
 
 async def _decide(access: MemoryAccess, arguments: ReviewDecisionInput, status: PlaybookStatus) -> ToolAnswer:
     done = await access.client.review_agent_playbooks(
-        arguments.agent_playbook_ids, playbook_status=status, reason=arguments.reason
+        arguments.agent_playbook_ids, playbook_status=status, reason=arguments.reason, reviewer=access.reviewer
     )
     return _outcome(status.value.capitalize(), arguments.agent_playbook_ids, done)
 
@@ -141,7 +141,9 @@ async def _reject(access: MemoryAccess, _: str, arguments: ReviewDecisionInput) 
 
 
 async def _undo(access: MemoryAccess, _: str, arguments: ReviewDecisionInput) -> ToolAnswer:
-    done = await access.client.undo_review(arguments.agent_playbook_ids, reason=arguments.reason)
+    done = await access.client.undo_review(
+        arguments.agent_playbook_ids, reason=arguments.reason, reviewer=access.reviewer
+    )
     return _outcome("Undone", arguments.agent_playbook_ids, done)
 
 
@@ -155,9 +157,10 @@ def _outcome(what: str, ids: Sequence[int], done: ReviewResponse) -> ToolAnswer:
 
 
 async def _edit(access: MemoryAccess, _: str, arguments: ReviewEditInput) -> ToolAnswer:
-    wording = {"content": arguments.content or None, "trigger": arguments.trigger or None}
+    texts = {"content": arguments.content, "trigger": arguments.trigger}
+    wording = {name: text for name, text in texts.items() if text}
     await access.client.update_agent_playbook(
-        arguments.agent_playbook_id, reason=arguments.reason, **{name: text for name, text in wording.items() if text}
+        arguments.agent_playbook_id, reason=arguments.reason, reviewer=access.reviewer, **wording
     )
     (item,) = (await access.client.get_review_queue(agent_playbook_id=arguments.agent_playbook_id)).items
     return ToolAnswer(f"Changed.\n{describe(item)}", _data(item))

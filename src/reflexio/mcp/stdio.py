@@ -1,6 +1,7 @@
 """`reflexio mcp`: the MCP server on standard input and output, over a client of a running Reflexio server."""
 
 import asyncio
+import getpass
 
 from reflexio.client.aio import AsyncReflexioClient
 from reflexio.errors import InvalidRequest
@@ -22,5 +23,12 @@ async def _serve(url: str, user_id: str, agent_version: str) -> None:
     from reflexio.mcp.session import create_server
 
     async with AsyncReflexioClient(url_endpoint=url) as client, stdio_server() as (incoming, outgoing):
-        server = create_server(MemoryAccess(client, user_id, agent_version))
+        server = create_server(MemoryAccess(client, user_id, agent_version, reviewer=user_id or _login_name()))
         await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no user is logged in, as in a container
+        return ""

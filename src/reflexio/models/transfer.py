@@ -77,7 +77,8 @@ class TransferredRequest(RequestModel):
 class TransferredLearning(RequestModel):
     """A learning of any kind and status, without what it refers to.
 
-    `copy_number` counts the learnings before it in the file that say the same about the same user at the same time.
+    Without a scope it is decided as for a learning that is added. `copy_number` counts the learnings before it in the
+    file that say the same about the same user at the same time.
     """
 
     kind: Kind
@@ -89,7 +90,7 @@ class TransferredLearning(RequestModel):
     request_id: ShortText = ""
     status: Status = Status.CURRENT
     review: PlaybookStatus = PlaybookStatus.PENDING
-    scope: Scope = Scope.WHEN_RELEVANT
+    scope: Scope | None = None
     trigger: LongText = ""
     content: LongText
     rationale: LongText = ""

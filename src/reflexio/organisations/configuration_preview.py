@@ -63,7 +63,7 @@ async def preview(store: Store, clock: Clock, raw: dict[str, Any]) -> tuple[Conf
         before = stored_config(tx)
         after, notes = apply_changes(before, raw)
         changes = tuple(compare(before, after))
-        effects = tuple(describe_effects(before, after, _read_facts(tx, before, now))) if changes else ()
+        effects = tuple(describe_effects(before, after, _read_facts(tx, before, after, now))) if changes else ()
         return before, ConfigurationPreview(after, changes, effects, tuple(notes))
 
     return await store.read(read)
@@ -95,10 +95,13 @@ def _flat(value: Any, path: str = "", name_field: str = "") -> dict[str, Any]:
     return {path: None if value in ({}, []) else value}
 
 
-def _read_facts(tx: Tx, before: Config, now: int) -> ConfigurationFacts:
+def _read_facts(tx: Tx, before: Config, after: Config, now: int) -> ConfigurationFacts:
     spent = tx.spending.since(token_budget.day_of(now, days_ago=WEEK - 1))
     pending = LearningFilter(Kind.AGENT_PLAYBOOK, reviews=(PlaybookStatus.PENDING,))
-    waiting = tx.learnings.page(pending, Page(MOST_PENDING)).rows
+    # Rows are long: they are read only for a change that they bear on.
+    waiting = (
+        tx.learnings.page(pending, Page(MOST_PENDING)).rows if before.playbook_configs != after.playbook_configs else []
+    )
     names = [entry.playbook_name for entry in before.playbook_configs]
     return ConfigurationFacts(
         tokens_today=token_budget.tokens(token_budget.today(tx, now)),

@@ -8,7 +8,7 @@ from reflexio.models.extraction import Spend
 from reflexio.models.learning import Kind, PlaybookStatus
 from reflexio.models.usage import Spent, Stall
 from reflexio.organisations.configuration import stored_config
-from reflexio.ports.storage import LearningFilter, Store, Tx, WaitingUsers
+from reflexio.ports.storage import Days, LearningFilter, Store, Tx, WaitingUsers
 
 DAY = 86_400
 MOST_COUNTED = 10_001
@@ -52,17 +52,16 @@ class Overview:
         return not any(counts) and not any(day.turns for day in self.days)
 
 
-async def overview(store: Store, now: int, days: int) -> Overview:
-    """The last days including today."""
-    return await store.read(lambda tx: _read(tx, now, days))
+async def overview(store: Store, now: int, period: int) -> Overview:
+    """The last days of the period, including today."""
+    return await store.read(lambda tx: _read(tx, now, period))
 
 
-def _read(tx: Tx, now: int, days: int) -> Overview:
-    today = now // DAY
-    start = (today - days + 1) * DAY
-    requests, turns = tx.requests.count_by_day(start), tx.interactions.count_by_day(start)
-    learned = {kind: tx.learnings.count_by_day(kind, start) for kind in Kind}
-    spent = tx.spending.since(token_budget.day_of(now, days_ago=days - 1))
+def _read(tx: Tx, now: int, period: int) -> Overview:
+    days = Days(now // DAY - period + 1, now // DAY)
+    requests, turns = tx.requests.count_by_day(days), tx.interactions.count_by_day(days)
+    learned = {kind: tx.learnings.count_by_day(kind, days) for kind in Kind}
+    spent = tx.spending.since(token_budget.day_of(now, days_ago=period - 1))
     tokens = _tokens_by_day(spent)
     config = stored_config(tx)
     return Overview(
@@ -76,7 +75,7 @@ def _read(tx: Tx, now: int, days: int) -> Overview:
                 agent_playbooks=learned[Kind.AGENT_PLAYBOOK].get(number, 0),
                 tokens=tokens.get(token_budget.day_of(number * DAY), 0),
             )
-            for number in range(today - days + 1, today + 1)
+            for number in range(days.first, days.last + 1)
         ],
         profiles=_count(tx, LearningFilter(Kind.PROFILE, alive_at=now)),
         user_playbooks=_count(tx, LearningFilter(Kind.USER_PLAYBOOK)),

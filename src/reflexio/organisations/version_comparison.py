@@ -16,6 +16,8 @@ from reflexio.ports.storage import LearningFilter, Store, TimeRange, Tx, Version
 DAY = 86_400
 SAME_WORDS = 0.6
 """Two playbooks that share this part of their words say the same."""
+MOST_MATCHED = 200
+"""The newest approved playbooks of each version that are compared: each is compared with each."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,6 @@ class VersionComparison:
     only_second: tuple[Learning, ...]
 
 
-async def versions(store: Store, clock: Clock, days: int) -> list[VersionRequests]:
-    """The agent versions that published in the last days, the newest first."""
-    within = _last(clock, days)
-    return await store.read(lambda tx: tx.requests.by_version(within))
-
-
 async def compare(
     store: Store, clock: Clock, first: str, second: str, *, days: int, name: str | None = None
 ) -> VersionComparison:
@@ -64,12 +60,14 @@ async def compare(
     within = _last(clock, days)
 
     def read(tx: Tx) -> VersionComparison:
-        counts = {counted.agent_version: counted for counted in tx.requests.by_version(within)}
+        counts = {counted.agent_version: counted for counted in tx.requests.by_version(within, (first, second))}
         one, other = (
             _summarise(tx, counts.get(version, VersionRequests(version, 0, 0, 0, 0)), within, name)
             for version in (first, second)
         )
-        return VersionComparison(one, other, *match_playbooks(one.approved, other.approved))
+        return VersionComparison(
+            one, other, *match_playbooks(one.approved[:MOST_MATCHED], other.approved[:MOST_MATCHED])
+        )
 
     return await store.read(read)
 

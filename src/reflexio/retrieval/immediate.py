@@ -6,7 +6,7 @@ backlog: a slow or failing embedder delays nobody's write for long.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from reflexio.errors import ProviderError
 from reflexio.ports.embedding import Embedder
@@ -19,6 +19,14 @@ MOST_TEXTS = 64
 WAIT_SECONDS = 2.0
 PAUSE_SECONDS = 10.0
 """How long after a failure writes do not wait at all."""
+
+
+EmbedTexts = Callable[[Sequence[str]], Awaitable[TextVectors]]
+
+
+async def embed_later(texts: Sequence[str]) -> TextVectors:
+    """Leaves the texts to the embedding backlog."""
+    return NO_VECTORS
 
 
 class ImmediateEmbedder:

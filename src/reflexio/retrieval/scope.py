@@ -22,6 +22,8 @@ log = logging.getLogger("reflexio.scope")
 
 NEAREST = 3
 """Prototypes of each scope that are compared: a single one may share a subject by chance."""
+LONGEST_READ = 4_000
+"""Characters that decide the scope by words. An import of long texts would keep all callers waiting."""
 LEAST_LEAD = {Kind.PROFILE: 0.05}
 """How much nearer to what always holds a learning must be. An instruction without a case of its own needs no lead."""
 OTHER_LEAD = -0.05
@@ -29,16 +31,22 @@ OTHER_LEAD = -0.05
 
 def scope_by_words(learning: Learning | ExtractedLearning) -> Scope | None:
     """None where the words do not decide."""
-    if learning.kind is Kind.PROFILE:
-        always = fact_holds_always(learning.content)
-    else:
-        always = instruction_holds_always(learning.trigger, learning.content)
+    content, trigger = learning.content[:LONGEST_READ], learning.trigger[:LONGEST_READ]
+    is_fact = learning.kind is Kind.PROFILE
+    always = fact_holds_always(content) if is_fact else instruction_holds_always(trigger, content)
     return None if always is None else Scope.ALWAYS if always else Scope.WHEN_RELEVANT
 
 
-def scope_without_vector(learning: Learning | ExtractedLearning) -> Scope:
-    """By words alone, where nobody can wait for a vector."""
-    return scope_by_words(learning) or Scope.WHEN_RELEVANT
+async def scopes_by_words(learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope | None]:
+    """The same for many: beside the event loop when they are long, so that callers are answered meanwhile."""
+    if sum(len(learning.text) for learning in learnings) <= LONGEST_READ:
+        return [scope_by_words(learning) for learning in learnings]
+    return await asyncio.to_thread(lambda: [scope_by_words(learning) for learning in learnings])
+
+
+async def scopes_without_vectors(learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
+    """By words alone, where nobody can wait for vectors."""
+    return [scope or Scope.WHEN_RELEVANT for scope in await scopes_by_words(learnings)]
 
 
 class ScopeClassifier:
@@ -59,10 +67,10 @@ class ScopeClassifier:
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT_SECONDS):
                 return await self.decide(learnings)
-        return [scope_without_vector(learning) for learning in learnings]
+        return await scopes_without_vectors(learnings)
 
     async def decide(self, learnings: Sequence[Learning | ExtractedLearning]) -> list[Scope]:
-        by_words = [scope_by_words(learning) for learning in learnings]
+        by_words = await scopes_by_words(learnings)
         unsure = [learning for learning, scope in zip(learnings, by_words, strict=True) if scope is None]
         by_meaning = iter(await self._by_meaning(unsure) if unsure else ())
         return [scope or next(by_meaning) for scope in by_words]

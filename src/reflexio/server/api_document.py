@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 WORDS = FOLDER / "words.toml"
 SAMPLES = FOLDER / "samples.toml"
 LINK = re.compile(r"\[([^\[\]]+)\]\([^)]+\)")
-METHODS = ("get", "post", "put", "delete")
+METHODS = ("get", "post", "put", "patch", "delete")
 
 Json = dict[str, Any]
 Tables = dict[str, dict[str, Any]]

@@ -118,7 +118,7 @@ class GuardedProtocol(HttpToolsProtocol):
     @property
     def is_known(self) -> bool:
         """Whether a request of this connection was authenticated."""
-        return self._was_known or (self._has_request and bool(self.scope.get("org_id")))
+        return self._was_known or (self._has_request and bool(self.scope.get("caller")))
 
     @property
     def is_waiting(self) -> bool:

@@ -4,6 +4,7 @@ Every route says which: `@router.direct("POST", path)` is answered here, `@route
 Both read query and body by the same rules. Errors become responses in `problems`.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -17,10 +18,15 @@ from starlette.responses import Response
 
 from reflexio.models.access import KeyScope
 from reflexio.models.wire import is_deeper
+from reflexio.server.body_limits import check_fields, check_values
 from reflexio.server.scopes import ScopedRoute, needs, require
 
 MAX_BODY_DEPTH = 64
 """Levels of lists and objects in a body. No request of ours comes near."""
+LONG_BODY = 100_000
+"""Bytes of a body that is parsed beside the event loop: the largest takes a second."""
+MOST_ERRORS = 1000
+"""Faults of a body that are listed."""
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Coroutine[Any, Any, BaseModel]])
 
@@ -49,11 +55,16 @@ def check_query(request: Request, known: Collection[str]) -> None:
 
 
 def parse_json(body: bytes) -> Any:
-    """Parses a body and refuses what a database cannot hold: lone surrogates, NUL characters, bottomless nesting."""
+    """Parses a body and refuses what a database cannot hold: lone surrogates, NUL characters, bottomless nesting.
+
+    Refuses masses of small values as well, which would keep everybody waiting.
+    """
+    check_values(body)
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise HTTPException(400, f"The body is not valid JSON: {error}") from None
+    check_fields(body, parsed)
     # Most bodies have few brackets and no escaped NUL: only the others are searched through.
     if body.count(b"[") + body.count(b"{") > MAX_BODY_DEPTH and is_deeper(parsed, MAX_BODY_DEPTH):
         raise HTTPException(422, f"The body is nested deeper than {MAX_BODY_DEPTH} levels.")
@@ -142,18 +153,28 @@ class DirectRoute(ScopedRoute):
             body = await read_body(request)
             if not body:
                 raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
-            parse_json(body)
-            try:
-                # Strict, from JSON: a number is no text and "yes" is no boolean, but a date may be written as text.
-                parsed = body_model.model_validate_json(body, strict=True)
-            except ValidationError as invalid:
-                errors = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
-                raise RequestValidationError(errors) from None
+            if len(body) > LONG_BODY:
+                # Other callers are answered meanwhile.
+                parsed = await asyncio.to_thread(_parse, body_model, body)
+            else:
+                parsed = _parse(body_model, body)
             result: BaseModel = await endpoint(request, parsed)
             content = result.__pydantic_serializer__.to_json(result, exclude_none=exclude_none)
             return Response(content, media_type="application/json")
 
         return answer
+
+
+def _parse(body_model: type[BaseModel], body: bytes) -> BaseModel:
+    parse_json(body)
+    try:
+        # Strict, from JSON: a number is no text and "yes" is no boolean, but a date may be written as text.
+        return body_model.model_validate_json(body, strict=True)
+    except ValidationError as invalid:
+        if invalid.error_count() > MOST_ERRORS:
+            raise HTTPException(422, f"The body has {invalid.error_count():,} faults, too many to list.") from None
+        errors = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
+        raise RequestValidationError(errors) from None
 
 
 def _query_names(field: Any) -> Iterable[str]:

@@ -37,8 +37,15 @@ Condition = Callable[[str, str], ColumnElement[bool]]
 TURN = "interaction"
 REMOVED_ROWS = 500
 """Of each table in one write, which every other writer waits for."""
-PLACES = ("agent_version", "source")
-"""Names that publishers choose, and that one user alone may have."""
+PLACES = tuple(
+    (rows, rows.c[name])
+    for rows, names in (
+        (schema.requests, ("agent_version", "source")),
+        (schema.learnings, ("agent_version", "source", "name")),
+    )
+    for name in names
+)
+"""Columns of names that publishers choose, and that one user alone may have."""
 WORDS = [table(f"{entity}_words", column("user_scope")) for entity in schema.FULLTEXT_ENTITIES]
 SIZES = [table(f"{entity}_words_size", column("scope")) for entity in schema.FULLTEXT_ENTITIES]
 SHADOW_TABLES = tuple(
@@ -62,7 +69,9 @@ class ErasureRule:
 
 
 def _texts(values: Mapping[str, Any]) -> set[str]:
-    return {value for value in values.values() if isinstance(value, str)}
+    """The texts among the values, also those in lists."""
+    lists = [value if isinstance(value, list) else [value] for value in values.values()]
+    return {value for items in lists for value in items if isinstance(value, str)}
 
 
 def _by_user(rows: Any) -> Condition:
@@ -332,8 +341,7 @@ class SqlErasures(OrganisationRows):
         self._change(delete(rows).where(_by_user(rows)(self._org, user_id)))
 
     def names(self, user_id: str) -> set[str]:
-        places = [(rows, rows.c[name]) for rows in (schema.requests, schema.learnings) for name in PLACES]
-        queries = [select(place).where(_by_user(rows)(self._org, user_id)).distinct() for rows, place in places]
+        queries = [select(place).where(_by_user(rows)(self._org, user_id)).distinct() for rows, place in PLACES]
         return {str(name) for query in queries for name in self._scalars(query) if name}
 
     def remove_unused_names(self, names: Set[str]) -> None:
@@ -344,13 +352,12 @@ class SqlErasures(OrganisationRows):
         unused = {name for name in mentioned if not self._is_used(name)}
         for seq, values in params.items():
             if unused & _texts(values):
-                rest = {name: value for name, value in values.items() if value not in unused}
+                rest = {name: value for name, value in values.items() if unused.isdisjoint(_texts({name: value}))}
                 self._change(update(schema.operations).where(operations.seq == seq).values(params=rest))
 
     def _is_used(self, name: str) -> bool:
-        places = [(rows, rows.c[place]) for rows in (schema.requests, schema.learnings) for place in PLACES]
         queries = [
-            select(rows.c.id).where(rows.c.org_id == self._org, place == name).limit(1) for rows, place in places
+            select(rows.c.id).where(rows.c.org_id == self._org, place == name).limit(1) for rows, place in PLACES
         ]
         return any(self._scalars(query) for query in queries)
 

@@ -8,7 +8,7 @@ from reflexio.errors import StorageCorrupt, StorageNewer, StorageUnfinished
 from reflexio.storage.fulltext.index import FulltextIndex
 from reflexio.storage.schema import FULLTEXT_ENTITIES, metadata
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """All schema versions, oldest first; the last one is current. A test compares them with the migration files."""
 
 

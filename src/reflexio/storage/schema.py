@@ -201,6 +201,7 @@ requests = Table(
     Index("requests_by_time", "org_id", "created_at", "id"),
     Index("requests_of_user", "org_id", "user_id", "created_at", "id"),
     Index("requests_of_session", "org_id", "session_id", "created_at", "id"),
+    Index("requests_of_user_session", "org_id", "user_id", "session_id", "created_at", "id"),
     Index("requests_of_version", "org_id", "agent_version", "created_at", "id"),
 )
 
@@ -324,6 +325,7 @@ windows = Table(
     Column("counts", Json),
     *numbers("created_at"),
     Index("windows_of_user", "org_id", "user_id", "created_at"),
+    Index("windows_set_aside", "org_id", "created_at", sqlite_where=sql("state = 'set_aside'")),
 )
 
 # Steps of a window that is not learned yet which a model was paid for: a failed attempt does not pay again.

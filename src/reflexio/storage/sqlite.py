@@ -24,6 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from reflexio.errors import StorageCorrupt, StorageFull, StorageReadOnly, StorageUnavailable
+from reflexio.ports.fair_share import FairSlots
 from reflexio.storage.compiled import driver_connection
 from reflexio.storage.database import SqlDatabase
 from reflexio.storage.migrate import migrate
@@ -31,7 +32,8 @@ from reflexio.storage.private_files import make_private
 from reflexio.storage.vectors.cache import VectorCache
 
 T = TypeVar("T")
-READERS = 4
+READERS, READERS_OF_ONE = 4, 3
+"""Reads at the same time, of all organisations and of one: large answers of one keep no other waiting."""
 LARGEST_GROUP = 256
 """Writes in one commit, so that no caller waits for too many others."""
 REPORTED_DAMAGE = 5
@@ -98,11 +100,13 @@ class SqliteDatabase(SqlDatabase):
         self._writing = writing
         self._reading = reading
         self._writer = SqliteWriter(writing, self._path)
+        self._turns = FairSlots(READERS, READERS_OF_ONE)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
         self.changes = self._changes = SqliteChanges(self._path)
 
     async def read(self, fn: Callable[[Connection], T], *, org_id: str | None = None) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
+        async with self._turns.slot(org_id or ""):
+            return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
 
     def _read(self, fn: Callable[[Connection], T]) -> T:
         with _storage_errors(self._path), self._reading.connect() as connection:

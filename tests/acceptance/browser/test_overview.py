@@ -8,8 +8,7 @@ from tests.acceptance.browser.browsing import PHONE, Theme
 from tests.acceptance.browser.conftest import MakePage
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [None, PHONE])
+@pytest.mark.parametrize(("theme", "size"), [("light", None), ("dark", None), ("light", PHONE)])
 def test_the_overview_looks_right_everywhere(make_page: MakePage, demo_url: str, theme: Theme, size: Any) -> None:
     watched = make_page(demo_url, theme=theme, **({"size": size} if size else {}))
     page = watched.open("/")

@@ -96,6 +96,18 @@ def watch_connections(act: Callable[[Any], None]) -> None:
     sqlite._create_engine = create_watched
 
 
+def keep_deleted() -> None:
+    """Makes every connection one of a SQLite that does not overwrite what it deletes, unless it is told to."""
+    connect = sqlite3.connect
+
+    def connect_plainly(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.execute("PRAGMA secure_delete=OFF").fetchall()
+        return connection
+
+    sqlite3.connect = sqlite3.dbapi2.connect = connect_plainly  # type: ignore[assignment]
+
+
 def switch_read_only_on_signal() -> None:
     """SIGUSR1 makes SQLite refuse to write, as on a read-only file system; once more, and it writes again."""
     connections, modes, mode = list[Any](), {"ON": "OFF", "OFF": "ON"}, "OFF"
@@ -131,6 +143,8 @@ def run_server(command: dict[str, Any]) -> None:
     if "busy_milliseconds" in command:
         waiting = f"PRAGMA busy_timeout={command['busy_milliseconds']}"
         watch_connections(lambda connection: connection.execute(waiting))
+    if command.get("keeps_deleted"):
+        keep_deleted()
     if command.get("read_only_switch"):
         switch_read_only_on_signal()
     if "file_megabytes" in command:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reflexio.aggregation.near_duplicates import SHOWN, near_duplicates
+from reflexio.aggregation.near_duplicates import SHOWN, near_duplicates, near_pairs
 from reflexio.aggregation.review_queue import review_queue
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Status
 from reflexio.models.review import GetReviewQueueRequest
@@ -97,3 +97,21 @@ async def test_a_review_item_has_them(store: Store) -> None:
     (item,) = (await review_queue(store, MODEL, GetReviewQueueRequest(agent_playbook_id=playbook.id))).items
     (similar,) = item.near_duplicates
     assert (similar.agent_playbook.agent_playbook_id, similar.similarity) == (other.id, 0.9)
+
+
+async def test_pairs_among_playbooks_are_those_that_each_of_them_would_find(store: Store) -> None:
+    first = await add(store, "Ask for the order number.", 1.0)
+    second = await add(store, "Do not ask for the order number.", 0.95)
+    successor = await add(store, "Ask for the number.", 0.9, details={"replaces": [first.id]})
+    others = [
+        await add(store, "Ask for a number.", 0.93, agent_version="v2"),
+        await add(store, "Offer tea.", -0.4),
+        await add(store, "No vector yet.", None),
+    ]
+    playbooks = [first, second, successor, *others]
+    pairs = await store.read(lambda tx: near_pairs(tx, MODEL, playbooks))
+    found = [(pair.first.id, pair.second.id, round(pair.similarity, 2), pair.contradicts) for pair in pairs]
+    assert found == [(second.id, successor.id, 0.99, True), (first.id, second.id, 0.95, True)]
+    assert {content for content, _, _ in await near(store, first)} >= {second.content}
+    assert {content for content, _, _ in await near(store, second)} >= {first.content, successor.content}
+    assert await store.read(lambda tx: near_pairs(tx, MODEL, [])) == []

@@ -15,6 +15,8 @@ from reflexio.models.playbook import UpdateAgentPlaybookRequest
 from reflexio.models.review import GetReviewQueueRequest, ReviewAgentPlaybooksRequest, ReviewResponse, UndoReviewRequest
 from reflexio.ports.clock import SystemClock
 from reflexio.ports.storage import Store
+from reflexio.providers.scripted import ScriptedEmbedder
+from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.storage.sqlite import open_sqlite
 
 CLOCK = SystemClock()
@@ -202,3 +204,13 @@ async def test_the_wording_that_a_reviewer_saw_is_found_again(store: Store) -> N
     assert (seen.content, seen.review) == ("Ask.", PENDING)
     assert review.version_seen(now, events, review.state_of(now)) == now
     assert review.version_seen(now, events, "unknown") is None
+
+
+async def test_a_new_wording_has_its_vector_when_it_can_be_searched(store: Store) -> None:
+    number = await add(store, "Vague")
+    embedder = ScriptedEmbedder()
+    request = UpdateAgentPlaybookRequest(agent_playbook_id=number, content="Exact", playbook_status=APPROVED)
+    await review.edit(store, CLOCK, request, embed=ImmediateEmbedder(embedder).embed)
+    stored = (await store.read(lambda tx: tx.learnings.vectors([number], embedder.name)))[number]
+    (vector,) = await embedder.embed(["Exact"])
+    assert stored == vector.astype("float16").tobytes()

@@ -18,6 +18,7 @@ from reflexio.models.operation import OperationStatus
 from reflexio.models.playbook import UpdatePlaybookStatusRequest
 from reflexio.organisations import configuration
 from reflexio.ports.storage import Store
+from reflexio.providers.scripted import ScriptedEmbedder
 from reflexio.storage.sqlite import open_sqlite
 from tests.unit.aggregation.aggregation_setup import INVOICE, PARCEL, House, told
 
@@ -56,6 +57,14 @@ async def test_what_many_users_taught_becomes_one_pending_playbook(house: House)
     ], "whole windows, not only what was quoted"
     assert ended.status is OperationStatus.COMPLETED
     assert ended.stats == {"user_playbooks_processed": 4, "clusters_found": 1, "total_generated": 1}
+
+
+async def test_a_new_agent_playbook_has_its_vector_when_it_can_be_searched(house: House) -> None:
+    await house.teach(PARCEL, PARCEL, PARCEL)
+    await house.run()
+    (made,) = await house.made()
+    vectors = await house.store.read(lambda tx: tx.learnings.vectors([made.id], ScriptedEmbedder().name))
+    assert list(vectors) == [made.id]
 
 
 async def test_what_did_not_change_costs_nothing(house: House) -> None:

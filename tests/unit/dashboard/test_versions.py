@@ -11,10 +11,6 @@ from reflexio.ports.storage import VersionRequests
 BY_REVIEW = dict.fromkeys(PlaybookStatus, 0)
 
 
-def known(*names: str) -> list[VersionRequests]:
-    return [VersionRequests(name, 1, 1, 1, 1) for name in names]
-
-
 def summary(name: str, requests: int, teaching: int, **outcomes: int) -> VersionSummary:
     counted = VersionRequests(name, requests, requests, 9, 1)
     return VersionSummary(counted, teaching, teaching, BY_REVIEW, Outcomes(**outcomes))
@@ -28,6 +24,8 @@ def comparison(one: VersionSummary, two: VersionSummary) -> VersionComparison:
     ("names", "asked", "chosen"),
     [
         (["v2", "v1"], ("", ""), ("v1", "v2")),
+        (["v1", "v10", "v9"], ("", ""), ("v9", "v10")),
+        (["v1.9.0", "v1.10.0", "v1.11.0"], ("", ""), ("v1.10.0", "v1.11.0")),
         (["stay-1", "shop-2", "shop-1"], ("", ""), ("shop-1", "shop-2")),
         (["stay-1", "shop-2", "shop-1"], ("", "shop-2"), ("shop-1", "shop-2")),
         (["stay-1", "shop-2", "shop-1"], ("stay-1", ""), ("stay-1", "shop-2")),
@@ -39,7 +37,7 @@ def comparison(one: VersionSummary, two: VersionSummary) -> VersionComparison:
 def test_the_versions_that_belong_together_are_compared(
     names: list[str], asked: tuple[str, str], chosen: tuple[str, str]
 ) -> None:
-    assert choose(known(*names), *asked) == chosen
+    assert choose(names, *asked) == chosen
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from reflexio.models.access import Caller
 from reflexio.server.connections import MAX_HEAD_BYTES, MAX_HEADERS, ConnectionLimits, Connections
 from tests.unit.server.conftest import Ticks
 
@@ -32,7 +33,7 @@ class App:
         self.heads += 1
         response: Response = PlainTextResponse("hello")
         if scope["path"] == "/known":
-            scope["org_id"] = "acme"
+            scope["caller"] = Caller("acme")  # as the request gate does
             while (await receive()).get("more_body"):
                 pass
         elif scope["path"] == "/refused":

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import Connection
 
 from reflexio.models.learning import Kind, Status
-from reflexio.ports.storage import LearningFilter, TurnFilter
+from reflexio.models.paging import Page
+from reflexio.ports.storage import LearningFilter, SessionFilter, SessionSummary, TimeRange, TurnFilter
 from reflexio.storage.compiled import driver_connection
 from reflexio.storage.sqlite import open_sqlite
 from reflexio.storage.tables.embeddings import SqlVectors
@@ -35,6 +36,36 @@ BY_PARTIAL_INDEX: dict[str, tuple[Callable[[SqlTx], Any], str]] = {
     "turns to learn from": (lambda tx: tx.interactions.unlearned("ann", 10), "interactions_unlearned"),
     "turns that were not understood": (lambda tx: tx.interactions.count_unread("ann"), "interactions_unread"),
 }
+
+
+WEEK = TimeRange(1, 604_800)
+SESSIONS: dict[str, tuple[Callable[[SqlTx], Any], str]] = {
+    "all": (lambda tx: tx.sessions.page(SessionFilter(), Page(25)), "requests_by_time"),
+    "of a user": (lambda tx: tx.sessions.page(SessionFilter("ann"), Page(25)), "requests_of_user"),
+    "of a version": (lambda tx: tx.sessions.page(SessionFilter(None, "v1"), Page(25)), "requests_of_version"),
+    "of a week": (lambda tx: tx.sessions.page(SessionFilter(within=WEEK), Page(25)), "requests_by_time"),
+    "set aside": (lambda tx: tx.windows.set_aside(10), "windows_set_aside"),
+}
+
+
+@pytest.mark.parametrize(("query", "index"), SESSIONS.values(), ids=SESSIONS)
+async def test_lists_of_pages_are_read_in_the_order_of_an_index(
+    tmp_path: Path, query: Callable[[SqlTx], Any], index: str
+) -> None:
+    plan = await first_plan(tmp_path, query)
+    assert f"INDEX {index}" in plan[0], plan
+    assert not any("TEMP B-TREE" in step or "SCAN" in step for step in plan), plan
+
+
+async def test_numbers_of_sessions_do_not_walk_through_the_turns_of_everybody(tmp_path: Path) -> None:
+    summary = SessionSummary(1, "s", "ann", "", "", 0)
+    plan = await first_plan(tmp_path, lambda tx: tx.sessions._numbers([summary]))
+    for table in ("interactions", "learnings"):
+        steps = [step for step in plan if step.startswith(f"SEARCH {table} ")]
+        assert steps
+        assert all("request_id=?" in step for step in steps), plan
+    turns = await first_plan(tmp_path, lambda tx: tx.sessions.turns("ann", "s", 100))
+    assert "interactions_of_request (org_id=? AND request_id=?" in turns[0], turns
 
 
 @pytest.mark.parametrize("query", BY_ID.values(), ids=BY_ID)

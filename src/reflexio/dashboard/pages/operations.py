@@ -11,6 +11,7 @@ from reflexio.dashboard.forms import parse
 from reflexio.dashboard.routing import Pages
 from reflexio.dashboard.visit import Form, Visit
 from reflexio.errors import Conflict, InvalidRequest, NotFound
+from reflexio.interactions.sessions import agent_versions
 from reflexio.jobs import operations
 from reflexio.learning import rerun, upgrade
 from reflexio.models.access import KeyScope
@@ -26,7 +27,6 @@ from reflexio.models.operation import (
     UpgradeUserPlaybooksRequest,
 )
 from reflexio.models.review import RunPlaybookAggregationRequest
-from reflexio.organisations import version_comparison
 from reflexio.ports.storage import LearningFilter, Tx
 
 pages = Pages()
@@ -34,7 +34,6 @@ pages = Pages()
 SHOWN = 50
 POLL_SECONDS, QUIET_POLLS = 0.5, 20
 """Time between two reads of an operation that a page follows; reads without news before a sign of life."""
-VERSION_DAYS = 90
 NAMES = {
     "playbook_aggregation": "Aggregation",
     "automatic_playbook_aggregation": "Automatic aggregation",
@@ -86,12 +85,12 @@ async def operations_list(visit: Visit) -> Response:
         return newest, [_generation(tx, kind) for kind in KINDS]
 
     newest, generations = await visit.store.read(read)
-    versions = await version_comparison.versions(visit.store, visit.parts.clock, VERSION_DAYS)
+    versions = await agent_versions(visit.store)
     return visit.page(
         "operations.html",
         operations=newest,
         generations=generations,
-        versions=[(version.agent_version, version.agent_version) for version in versions],
+        versions=[(version, version) for version in versions],
         is_running=any(not operation.info.has_ended for operation in newest),
     )
 

@@ -9,10 +9,10 @@ from reflexio.dashboard.forms import options, parse, whole_number
 from reflexio.dashboard.routing import Pages
 from reflexio.dashboard.visit import Visit
 from reflexio.errors import InvalidRequest
+from reflexio.interactions.sessions import agent_versions
 from reflexio.models.access import KeyScope
 from reflexio.models.paging import Page
 from reflexio.models.search import ContextRequest
-from reflexio.organisations import version_comparison
 from reflexio.ports.storage import RequestFilter, Tx
 from reflexio.retrieval.explanation import ContextReason, explain
 from reflexio.retrieval.service import compose_context
@@ -24,7 +24,6 @@ LONGEST_MESSAGE = 4000
 USUAL_TOKENS, MOST_TOKENS = 1000, 100_000
 RECENT, SUGGESTED = 200, 12
 """Requests among which users to suggest are looked for, and how many are suggested."""
-VERSION_DAYS = 90
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ async def playground(visit: Visit) -> Response:
             played = await _play(visit, parse(ContextRequest, values))
     except InvalidRequest as refused:
         error = str(refused)
-    versions = await version_comparison.versions(visit.store, visit.parts.clock, VERSION_DAYS)
+    versions = await agent_versions(visit.store)
     return visit.page(
         "playground.html",
         status=422 if error else 200,
@@ -73,7 +72,7 @@ async def playground(visit: Visit) -> Response:
         },
         error=error,
         played=played,
-        versions=options("Any version", [counted.agent_version for counted in versions], version),
+        versions=options("Any version", versions, version),
         users=await visit.store.read(_recent_users),
     )
 

@@ -14,6 +14,7 @@ from reflexio.dashboard.rendering import query
 from reflexio.dashboard.routing import Pages
 from reflexio.dashboard.visit import Form, Visit
 from reflexio.errors import Conflict, InvalidRequest
+from reflexio.interactions.sessions import agent_versions
 from reflexio.models.access import KeyScope
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope
 from reflexio.models.playbook import UpdateAgentPlaybookRequest
@@ -24,7 +25,6 @@ from reflexio.models.review import (
     UndoReviewRequest,
     taught_by,
 )
-from reflexio.organisations import version_comparison
 from reflexio.organisations.configuration import stored_config
 from reflexio.ports.storage import LearningFilter, LineageEvent, Tx
 from reflexio.retrieval.filters import get_one
@@ -34,7 +34,6 @@ pages = Pages()
 LISTED = 25
 MOST_DONE = 100
 """Decisions that one notice offers to take back."""
-VERSION_DAYS = 90
 FILTERS = ("version", "type", "scope", "cursor")
 EDITED = ("trigger", "content", "rationale", "scope")
 DECISIONS = {"approve": PlaybookStatus.APPROVED, "reject": PlaybookStatus.REJECTED, "reopen": PlaybookStatus.PENDING}
@@ -128,7 +127,8 @@ async def edit(visit: Visit) -> Response:
         values = {"agent_playbook_id": number, "playbook_status": decision, "reason": form.get("reason", ""), **changed}
         request = parse(UpdateAgentPlaybookRequest, values)
         chosen = {number: seen.get(number, "unknown")}
-        await review.edit(visit.store, visit.parts.clock, request, owner=visit.caller.owner, seen=chosen)
+        embed = visit.parts.immediate_embedder.embed
+        await review.edit(visit.store, visit.parts.clock, request, owner=visit.caller.owner, seen=chosen, embed=embed)
     except (Conflict, InvalidRequest) as error:
         return await _refuse(visit, [number], seen, error, draft=draft)
     if decision is None:
@@ -158,7 +158,7 @@ async def _show(
     filters, listing = _filters(visit), await review_list(visit.store, _selection(visit))
     done = await visit.store.read(lambda tx: _read_done(tx, visit.asked("done")))
     opened = await _open(visit, listing, number)
-    versions = await version_comparison.versions(visit.store, visit.parts.clock, VERSION_DAYS)
+    versions = await agent_versions(visit.store)
     config = await visit.store.read(stored_config)
     return visit.page(
         "review.html",
@@ -173,7 +173,7 @@ async def _show(
         is_editing=draft is not None or visit.asked("edit") == "yes",
         filters=filters,
         types=options("All types", [entry.playbook_name for entry in config.playbook_configs], filters["type"]),
-        versions=options("All versions", [version.agent_version for version in versions], filters["version"]),
+        versions=options("All versions", versions, filters["version"]),
     )
 
 

@@ -20,6 +20,13 @@ BACKLOG = {
 }
 """What may wait: in words, and where the age of the oldest row stands."""
 
+LINKS = {
+    "review": ("/review", "Open the review queue"),
+    "learning": ("/operations", "Open the operations"),
+    "model": ("/settings", "Open the settings"),
+}
+"""Where something can be done about a part, and how the link is called."""
+
 
 @dataclass(frozen=True)
 class BacklogEntry:
@@ -38,6 +45,7 @@ async def status(visit: Visit) -> Response:
     return visit.page(
         "status.html",
         findings=sorted(findings, key=lambda finding: finding.is_ok),
+        links=LINKS,
         broken_count=sum(not finding.is_ok for finding in findings),
         backlog=backlog(counts),
         seconds_left=counts["embedding_seconds_left"],

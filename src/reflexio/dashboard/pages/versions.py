@@ -1,5 +1,6 @@
 """Two agent versions side by side: what came in, how much users had to teach, and which playbooks each has."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, takewhile
@@ -11,12 +12,12 @@ from reflexio.dashboard.forms import options, whole_number
 from reflexio.dashboard.plots import Interval, forest_plot
 from reflexio.dashboard.routing import Pages
 from reflexio.dashboard.visit import Visit
+from reflexio.interactions.sessions import agent_versions
 from reflexio.models.access import KeyScope
 from reflexio.models.learning import PlaybookStatus
 from reflexio.organisations import version_comparison
 from reflexio.organisations.configuration import stored_config
 from reflexio.organisations.version_comparison import VersionComparison, VersionSummary
-from reflexio.ports.storage import VersionRequests
 
 pages = Pages()
 
@@ -24,6 +25,7 @@ USUAL_DAYS, MOST_DAYS = 28, 366
 PERIODS = (7, 28, 90)
 MOST_PAIRED = 30
 """Versions among which a pair is chosen."""
+DIGITS = re.compile(r"(\d{1,18})")
 Z = 1.96
 """Standard deviations on each side of a 95 % interval."""
 
@@ -43,7 +45,7 @@ class Measure:
 async def versions(visit: Visit) -> Response:
     """Chooses two versions, by default the two that published last, and compares them."""
     days = whole_number(visit.asked("days"), USUAL_DAYS, least=1, most=MOST_DAYS)
-    known = await version_comparison.versions(visit.store, visit.parts.clock, days)
+    known = await agent_versions(visit.store)
     first, second = choose(known, visit.asked("first"), visit.asked("second"))
     name = visit.asked("type")
     comparison = None
@@ -56,9 +58,7 @@ async def versions(visit: Visit) -> Response:
         "versions.html",
         known=known,
         asked={"first": first, "second": second, "days": str(days), "type": name},
-        choices=[
-            (each, each) for each in sorted({first, second, *(version.agent_version for version in known)} - {""})
-        ],
+        choices=[(each, each) for each in sorted({first, second, *known} - {""})],
         types=options("All types", [entry.playbook_name for entry in config.playbook_configs], name),
         periods=periods(days),
         comparison=comparison,
@@ -77,25 +77,31 @@ def periods(days: int) -> list[tuple[str, str]]:
     return [(str(count), f"{count} days") for count in sorted({*PERIODS, days})]
 
 
-def choose(known: Sequence[VersionRequests], first: str, second: str) -> tuple[str, str]:
+def choose(known: Sequence[str], first: str, second: str) -> tuple[str, str]:
     """The versions that were asked for, else the two whose names are most alike: `shop-1` is compared with `shop-2`.
 
-    Among pairs that are as much alike, those that published last are chosen, the older one first.
+    Among pairs that are as much alike, the last ones in the order of their numbers are chosen.
     """
-    names = [version.agent_version for version in known[:MOST_PAIRED]]
+    names = sorted(known, key=_by_numbers, reverse=True)[:MOST_PAIRED]
     if first and second:
         return first, second
     if one := first or second:
         others = (name for name in names if name != one)
-        partner = max(others, key=lambda name: _common_letters(name, one), default="")
+        partner = max(others, key=lambda name: _common_beginning(name, one), default="")
         return (first or partner), (second or partner)
-    newer, older = max(combinations(names, 2), key=lambda pair: _common_letters(*pair), default=("", ""))
+    newer, older = max(combinations(names, 2), key=lambda pair: _common_beginning(*pair), default=("", ""))
     return older, newer
 
 
-def _common_letters(one: str, other: str) -> int:
-    """How many letters two names begin with in common."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+def _by_numbers(name: str) -> list[tuple[int, str]]:
+    """Numbers inside a name count as numbers: `v10` comes after `v9`."""
+    return [(int(part), "") if part.isdecimal() and part.isascii() else (0, part) for part in DIGITS.split(name[:100])]
+
+
+def _common_beginning(one: str, other: str) -> int:
+    """How many letters two names begin with in common, counting words and numbers whole."""
+    pairs = zip(DIGITS.split(one), DIGITS.split(other), strict=False)
+    return sum(len(first) for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def measures(comparison: VersionComparison) -> list[Measure]:

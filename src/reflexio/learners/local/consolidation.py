@@ -2,6 +2,7 @@
 
 import re
 
+from reflexio.language.choices import other_choice
 from reflexio.language.contradiction import instruction_replacement, replacement
 from reflexio.language.words import content_words, figures
 from reflexio.learners.local.languages.changes import METADATA, decide_by_words
@@ -58,6 +59,8 @@ def replaces(candidate: ExtractedLearning, kind: Kind, content: str, trigger: st
         return ""
     if kind is Kind.PROFILE:
         return replacement(candidate.content, content, similarity)
+    if not (candidate.trigger or trigger) and (matter := other_choice(candidate.content, content)):
+        return f"another {matter} was chosen"
     reason = instruction_replacement(candidate.content, content, similarity)
     # Whoever says the same with another value means the same, also after another request.
     shared = len(content_words(candidate.content) & content_words(content))

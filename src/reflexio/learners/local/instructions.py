@@ -71,8 +71,8 @@ class Clause:
 
 def instructions(turns: Sequence[Turn], place: int) -> Iterator[Instruction]:
     """The instructions in one turn of the user, given the turns before it."""
-    answer = next((turn.content.rstrip() for turn in reversed(turns[:place]) if turn.role == "agent"), "")
-    has_question = "?" in answer[-_END_OF_ANSWER:]
+    answer = answer_before(turns, place)
+    has_question = asks_something(answer)
     is_rejection = is_refusal = False
     for sentence in own_sentences(turns[place]):
         says_no = bool(CUES["plain_no"].match(sentence.own))
@@ -87,6 +87,15 @@ def instructions(turns: Sequence[Turn], place: int) -> Iterator[Instruction]:
         elif not instruction and not is_refusal and (other := _other_form(sentence, answer)):
             is_rejection = is_rejection or not other.is_permission
             yield other
+
+
+def answer_before(turns: Sequence[Turn], place: int) -> str:
+    """The last answer of the agent before a turn."""
+    return next((turn.content.rstrip() for turn in reversed(turns[:place]) if turn.role == "agent"), "")
+
+
+def asks_something(answer: str) -> bool:
+    return "?" in answer[-_END_OF_ANSWER:]
 
 
 def trigger_for(turns: Sequence[Turn], place: int, order: Instruction) -> tuple[str, Sentence | None] | None:

@@ -19,6 +19,7 @@ from reflexio.learners.local.instructions import Instruction, instructions, to_f
 from reflexio.learners.local.languages.repeats import repeated_request as repeated_in_language
 from reflexio.learners.local.languages.rules import language_of_turn, matches_in, unread_turns
 from reflexio.learners.local.sentences import own_sentences, quotes
+from reflexio.learners.local.statements import StatementClassifier
 from reflexio.learners.local.tool_failures import recoveries
 from reflexio.models.config import Config
 from reflexio.models.extraction import (
@@ -45,6 +46,7 @@ class LocalLearner:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._types = TypeClassifier(embedder)
+        self._statements = StatementClassifier(embedder)
 
     @property
     def fingerprint(self) -> str:
@@ -77,6 +79,11 @@ class LocalLearner:
             if place in by_place:
                 from_turn, has_instruction = by_place[place]
                 matches += from_turn
+                if language_of_turn(turns, place) not in LANGUAGES:
+                    from_patterns = [match for match in from_turn if match]
+                    stated = await self._statements.matches(turns, place, from_patterns)
+                    matches += stated
+                    has_instruction |= any(match.candidate.kind is Kind.USER_PLAYBOOK for match in stated)
                 if not has_instruction:
                     matches.append(await self._repetition(turns, place))
             if turn.is_new and turn.expert_content.strip():

@@ -31,6 +31,7 @@ from reflexio.ports.storage.index import TextVectors as TextVectors
 from reflexio.ports.storage.index import Unembedded as Unembedded
 from reflexio.ports.storage.index import Vectors as Vectors
 from reflexio.ports.storage.interactions import Backlog as Backlog
+from reflexio.ports.storage.interactions import Days as Days
 from reflexio.ports.storage.interactions import Interactions as Interactions
 from reflexio.ports.storage.interactions import RemovedRequests as RemovedRequests
 from reflexio.ports.storage.interactions import RequestFilter as RequestFilter

@@ -22,6 +22,14 @@ ALWAYS = TimeRange()
 
 
 @dataclass(frozen=True)
+class Days:
+    """Days in UTC as numbers of days since 1970, both ends inclusive."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
 class RequestFilter:
     user_id: str | None = None
     request_id: str | None = None
@@ -137,11 +145,12 @@ class Requests(Protocol):
         Call it until nothing is removed, each time in another write: others are made in between.
         """
 
-    def by_version(self, within: TimeRange) -> list[VersionRequests]:
-        """The agent versions that published, the newest first. Requests for evaluation only do not count."""
+    def by_version(self, within: TimeRange, versions: Sequence[str] | None = None) -> list[VersionRequests]:
+        """The agent versions that published, or some of them, the newest first. Requests for evaluation only do not
+        count."""
 
-    def count_by_day(self, start: int) -> dict[int, int]:
-        """How many requests came on each day since `start`; a day is the number of days since 1970."""
+    def count_by_day(self, days: Days) -> dict[int, int]:
+        """How many requests came on each day. Days without any are missing."""
 
     def sum_redacted(self, user_id: str) -> int:
         """How many marks replace what was redacted in the user's requests."""
@@ -194,8 +203,8 @@ class Interactions(Protocol):
 
     def count(self, user_id: str | None = None) -> int: ...
 
-    def count_by_day(self, start: int) -> dict[int, int]:
-        """How many turns came on each day since `start`; a day is the number of days since 1970."""
+    def count_by_day(self, days: Days) -> dict[int, int]:
+        """How many turns came on each day. Days without any are missing."""
 
     def count_unembedded(self, user_id: str) -> int:
         """The number of turns without a vector."""

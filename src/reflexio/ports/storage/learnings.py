@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Status
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage.index import NO_VECTORS, Matched, QueryVector, TextVectors
-from reflexio.ports.storage.interactions import ALWAYS, TimeRange
+from reflexio.ports.storage.interactions import ALWAYS, Days, TimeRange
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class Learnings(Protocol):
     def count_up_to(self, where: LearningFilter, most: int) -> int:
         """The same, but counting stops at `most`."""
 
-    def count_by_day(self, kind: Kind, start: int) -> dict[int, int]:
-        """How many were learned or added on each day since `start`; a day is the number of days since 1970."""
+    def count_by_day(self, kind: Kind, days: Days) -> dict[int, int]:
+        """How many were learned or added on each day. Days without any are missing."""
 
     def count_requests(self, where: LearningFilter) -> int:
         """The number of requests that matching rows were learned from."""

@@ -15,6 +15,7 @@ from reflexio.gateway.prompt import NamedConversation, Protocol
 from reflexio.gateway.upstream import Upstream
 from reflexio.models.access import KeyScope
 from reflexio.server.authentication import Authenticator, bearer, presented_key
+from reflexio.server.body_limits import check_values
 from reflexio.server.caller_headers import SESSION_HEADER, USER_HEADER, VERSION_HEADER, read_name
 from reflexio.server.direct import RawRoute, Router
 from reflexio.server.routes import get_reflexio, get_store
@@ -105,7 +106,7 @@ async def _pass(request: Request, protocol: Protocol | None) -> Response:
         store=get_store(request),
         named=_named(request),
         may_read=KeyScope.READ in get_caller(request).scopes,
-        protocol=protocol if _is_plain_json(request) else None,
+        protocol=protocol if _is_readable(request, body) else None,
     )
     return RelayResponse(Relay(get_reflexio(request), upstream, call))
 
@@ -170,9 +171,16 @@ def _named(request: Request) -> NamedConversation:
     return NamedConversation(name(USER_HEADER), name(SESSION_HEADER), name(VERSION_HEADER))
 
 
-def _is_plain_json(request: Request) -> bool:
+def _is_readable(request: Request, body: bytes) -> bool:
+    """Whether the body may be read. A compressed one is not unpacked, and masses of small values would take long."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    return kind == "application/json" and request.headers.get("content-encoding", "identity") == "identity"
+    if kind != "application/json" or request.headers.get("content-encoding", "identity") != "identity":
+        return False
+    try:
+        check_values(body)
+    except InvalidRequest:
+        return False
+    return True
 
 
 def _add_routes() -> None:

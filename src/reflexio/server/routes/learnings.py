@@ -170,7 +170,9 @@ async def update_user_playbook(request: Request, body: UpdateUserPlaybookRequest
 @router.direct("PUT", "/update_agent_playbook", KeyScope.REVIEW)
 async def update_agent_playbook(request: Request, body: UpdateAgentPlaybookRequest) -> UpdateResponse:
     """Changes the wording of an agent playbook, the decision about it, or both. Absent fields stay as they are."""
-    return await review.edit(get_store(request), get_reflexio(request).clock, body, owner=get_caller(request).owner)
+    reflexio, owner = get_reflexio(request), get_caller(request).owner
+    embed = reflexio.immediate_embedder.embed
+    return await review.edit(get_store(request), reflexio.clock, body, owner=owner, embed=embed)
 
 
 @router.direct("PUT", "/update_agent_playbook_status", KeyScope.REVIEW)

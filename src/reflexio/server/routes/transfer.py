@@ -28,4 +28,4 @@ async def import_rows(request: Request, body: ImportRowsRequest) -> ImportRowsRe
     """
     parts = get_reflexio(request)
     checks = parts.check_config, parts.optimisation.check_assistant
-    return await importing.import_rows(get_store(request), parts.clock, body, *checks)
+    return await importing.import_rows(get_store(request), parts.clock, parts.scopes, body, *checks)

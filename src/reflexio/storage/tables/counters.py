@@ -36,7 +36,7 @@ def count_spend(connection: Connection, cost: Spend) -> None:
 
 def totals(connection: Connection) -> Counter[str]:
     total = Counter[str]()
-    for name, number in connection.execute(select(index_counts.c.name, index_counts.c.count)).tuples():
+    for name, number in connection.execute(select(index_counts.c.name, index_counts.c.count)):
         total[name.partition(":")[0]] += number
     return total
 

@@ -29,6 +29,7 @@ from reflexio.models.paging import Listing, Page
 from reflexio.models.wire import RequestModel
 from reflexio.ports.storage import (
     Backlog,
+    Days,
     Matched,
     QueryVector,
     RemovedRequests,
@@ -182,16 +183,18 @@ class SqlRequests(OrganisationRows):
     def _named(self, request_ids: Sequence[str]) -> ColumnElement[bool]:
         return and_(requests.c.org_id == self._org, requests.c.request_id.in_(request_ids))
 
-    def by_version(self, within: TimeRange) -> list[VersionRequests]:
+    def by_version(self, within: TimeRange, versions: Sequence[str] | None = None) -> list[VersionRequests]:
         counts = func.count(), func.count(requests.c.session_id.distinct()), func.count(requests.c.user_id.distinct())
         newest = func.max(requests.c.created_at)
         query = select(requests.c.agent_version, *counts, newest)
         query = query.where(self._where(RequestFilter(within=within)), ~requests.c.evaluation_only)
+        if versions is not None:
+            query = query.where(requests.c.agent_version.in_(versions))
         query = query.group_by(requests.c.agent_version).order_by(newest.desc(), requests.c.agent_version)
         return self._rows(query, lambda row: VersionRequests(*row))
 
-    def count_by_day(self, start: int) -> dict[int, int]:
-        return self._count_by_day(requests, requests.c.created_at >= start)
+    def count_by_day(self, days: Days) -> dict[int, int]:
+        return self._count_by_day(requests, days)
 
     def sum_redacted(self, user_id: str) -> int:
         total = select(func.sum(requests.c.redacted_count)).where(self._where(RequestFilter(user_id)))
@@ -363,8 +366,8 @@ class SqlInteractions(OrganisationRows):
     def count(self, user_id: str | None = None) -> int:
         return self._count(interactions, *self._of_user(user_id))
 
-    def count_by_day(self, start: int) -> dict[int, int]:
-        return self._count_by_day(interactions, interactions.c.created_at >= start)
+    def count_by_day(self, days: Days) -> dict[int, int]:
+        return self._count_by_day(interactions, days)
 
     def count_unembedded(self, user_id: str) -> int:
         waiting = ~interactions.c.is_indexed | is_unembedded(TURN, interactions.c.id)

@@ -4,7 +4,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from reflexio.errors import Conflict
@@ -12,6 +25,7 @@ from reflexio.models.learning import Kind, Learning, PlaybookStatus, Scope, Stat
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import (
     NO_VECTORS,
+    Days,
     FinishedStep,
     LearnedWindow,
     LearningCounts,
@@ -52,6 +66,8 @@ NAMES = [str(column.name) for column in COLUMNS]
 COPIED = [name for name in Learning.__dataclass_fields__ if name not in CONVERTED]
 LINEAGE_FIELDS = ("learning_id", "op", "actor", "reason", "from_status", "to_status")
 WINDOW_FIELDS = list(LearnedWindow.__dataclass_fields__)
+# In the words of the index.
+IS_SET_ASIDE = windows.c.state == literal_column("'set_aside'", Text)
 WINDOW_COLUMNS = [windows.c[name] for name in WINDOW_FIELDS]
 STEP_FIELDS = list(FinishedStep.__dataclass_fields__)
 STEP_COLUMNS = [finished_steps.c[name] for name in STEP_FIELDS]
@@ -221,8 +237,8 @@ class SqlLearnings(OrganisationRows):
         few = select(learnings.c.id).where(self._where(where)).limit(most).subquery()
         return int(self._connection.execute(select(func.count()).select_from(few)).scalar_one())
 
-    def count_by_day(self, kind: Kind, start: int) -> dict[int, int]:
-        return self._count_by_day(learnings, learnings.c.kind == kind.value, learnings.c.created_at >= start)
+    def count_by_day(self, kind: Kind, days: Days) -> dict[int, int]:
+        return self._count_by_day(learnings, days, learnings.c.kind == kind.value)
 
     def count_requests(self, where: LearningFilter) -> int:
         sources = self._where(where), learnings.c.request_id != ""
@@ -347,7 +363,7 @@ class SqlWindows(OrganisationRows):
         return [window for window in newest_first if not set(turn_ids).isdisjoint(window.turn_ids)]
 
     def set_aside(self, limit: int) -> list[LearnedWindow]:
-        query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, windows.c.state == "set_aside")
+        query = select(*WINDOW_COLUMNS).where(windows.c.org_id == self._org, IS_SET_ASIDE)
         return self._rows(query.order_by(windows.c.created_at.desc()).limit(limit), _read_window)
 
     def finished_steps(self, user_id: str) -> list[FinishedStep]:

@@ -1,27 +1,70 @@
-"""Sessions, read from their requests: the newest request of a session stands for it in lists."""
+"""Sessions, read from their requests: the newest request of a session stands for it in lists.
+
+Numbers of a session are scalar subqueries, one inside the other: as joins, SQLite would begin with the turns of
+everybody.
+"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, exists, func, select, tuple_
 
 from reflexio.models.interaction import Interaction
 from reflexio.models.paging import Listing, Page
 from reflexio.ports.storage import SessionFilter, SessionSummary
-from reflexio.storage.queries import OrganisationRows, attributes, equal, in_batches, in_time_range
+from reflexio.storage.queries import OrganisationRows, equal, in_batches, in_time_range, owned_by
 from reflexio.storage.schema import interactions, learnings, requests
 from reflexio.storage.tables.interactions import SAME_REQUEST, TURN_COLUMNS, read_turn
 
-COLUMNS = [requests.c[name] for name in ("id", "session_id", "user_id", "agent_version", "source", "created_at")]
+NAMES = ("id", "session_id", "user_id", "agent_version", "source", "created_at")
+COLUMNS = [requests.c[name] for name in NAMES]
 LONGEST_OPENING = 300
-NEWER = requests.alias("newer")
+NEWER, MEMBER = requests.alias("newer"), requests.alias("member")
+
+
+def _same_session(other: Any) -> ColumnElement[bool]:
+    column = requests.c
+    named = other.c.user_id == column.user_id, other.c.session_id == column.session_id
+    return and_(other.c.org_id == column.org_id, *named)
+
+
 HAS_NEWER = exists().where(
-    NEWER.c.org_id == requests.c.org_id,
-    NEWER.c.session_id == requests.c.session_id,
-    NEWER.c.user_id == requests.c.user_id,
-    tuple_(NEWER.c.created_at, NEWER.c.id) > tuple_(requests.c.created_at, requests.c.id),
+    _same_session(NEWER), tuple_(NEWER.c.created_at, NEWER.c.id) > tuple_(requests.c.created_at, requests.c.id)
 )
-SESSION = tuple_(requests.c.user_id, requests.c.session_id)
+
+
+def _beside_member(rows: Any) -> ColumnElement[bool]:
+    return and_(rows.c.org_id == MEMBER.c.org_id, rows.c.request_id == MEMBER.c.request_id)
+
+
+def _sum_over_members(rows: Any) -> ColumnElement[int]:
+    """How many rows of another table came with the requests of the session."""
+    count = select(func.count()).select_from(rows).where(_beside_member(rows)).correlate(MEMBER).scalar_subquery()
+    return select(func.sum(count)).where(_same_session(MEMBER)).correlate(requests).scalar_subquery()
+
+
+def _of_members(query: Select[Any]) -> Any:
+    return query.select_from(MEMBER).where(_same_session(MEMBER)).correlate(requests).scalar_subquery()
+
+
+FIRST_REQUEST = _of_members(select(MEMBER.c.request_id).order_by(MEMBER.c.created_at, MEMBER.c.id).limit(1))
+OPENING = (
+    select(func.substr(interactions.c.content, 1, LONGEST_OPENING))
+    .where(interactions.c.org_id == requests.c.org_id, interactions.c.request_id == FIRST_REQUEST)
+    .where(interactions.c.content != "")
+    .order_by(interactions.c.id)
+    .limit(1)
+    .correlate(requests)
+    .scalar_subquery()
+)
+NUMBERS = {
+    "began_at": _of_members(select(func.min(MEMBER.c.created_at))),
+    "requests": _of_members(select(func.count())),
+    "turns": _sum_over_members(interactions),
+    "learnings": _sum_over_members(learnings),
+    "opening": OPENING,
+}
 
 
 class SqlSessions(OrganisationRows):
@@ -41,19 +84,18 @@ class SqlSessions(OrganisationRows):
 
     def of_turns(self, turn_ids: Sequence[int]) -> dict[int, SessionSummary]:
         query = select(interactions.c.id.label("turn"), *COLUMNS).join_from(interactions, requests, SAME_REQUEST)
-        query = query.where(interactions.c.org_id == self._org)
+        query = query.where(owned_by(interactions.c.org_id, self._org))
         batches = (query.where(interactions.c.id.in_(batch)) for batch in in_batches(turn_ids))
         return {row.turn: _read_summary(row) for some in batches for row in self._connection.execute(some)}
 
     def turns(self, user_id: str, session_id: str, limit: int, *, after: int = 0) -> list[Interaction]:
-        query = select(*TURN_COLUMNS).join_from(interactions, requests, SAME_REQUEST)
-        where = self._is(user_id, session_id), interactions.c.id > after
-        return self._rows(query.where(*where).order_by(interactions.c.id).limit(limit), read_turn)
+        where = self._of_session(user_id, session_id), interactions.c.id > after
+        return self._rows(select(*TURN_COLUMNS).where(*where).order_by(interactions.c.id).limit(limit), read_turn)
 
     def turns_before(self, user_id: str, session_id: str, turn_id: int, limit: int) -> list[int]:
-        query = select(interactions.c.id).join_from(interactions, requests, SAME_REQUEST)
-        where = self._is(user_id, session_id), interactions.c.id < turn_id
-        return self._scalars(query.where(*where).order_by(interactions.c.id.desc()).limit(limit))
+        where = self._of_session(user_id, session_id), interactions.c.id < turn_id
+        query = select(interactions.c.id).where(*where).order_by(interactions.c.id.desc())
+        return self._scalars(query.limit(limit))
 
     def agent_versions(self, most: int) -> list[str]:
         versions: list[str] = []
@@ -71,45 +113,20 @@ class SqlSessions(OrganisationRows):
         own = requests.c.org_id == self._org
         return and_(own, requests.c.session_id == session_id, requests.c.user_id == user_id)
 
+    def _of_session(self, user_id: str, session_id: str) -> ColumnElement[bool]:
+        own = select(requests.c.request_id).where(self._is(user_id, session_id))
+        return and_(interactions.c.org_id == self._org, interactions.c.request_id.in_(own))
+
     def _complete(self, rows: Sequence[SessionSummary]) -> list[SessionSummary]:
         """The rows with what their sessions hold."""
-        if not rows:
-            return []
-        names = [(row.user_id, row.session_id) for row in rows]
-        # `session_id IN` is what the index answers; the pairs leave out other users' sessions of the same name.
-        own = requests.c.org_id == self._org, requests.c.session_id.in_([name for _, name in names]), SESSION.in_(names)
-        key = requests.c.user_id, requests.c.session_id
-        begun = select(*key, func.min(requests.c.created_at), func.min(requests.c.id), func.count()).where(*own)
-        turns = select(*key, func.count()).join_from(interactions, requests, SAME_REQUEST).where(*own)
-        came = (learnings.c.org_id == requests.c.org_id) & (learnings.c.request_id == requests.c.request_id)
-        taught = select(*key, func.count()).join_from(requests, learnings, came).where(*own)
-        of_begun = self._by_session(begun.group_by(*key))
-        of_turns, of_taught = (self._by_session(query.group_by(*key)) for query in (turns, taught))
-        openings = self._openings([numbers[1] for numbers in of_begun.values()])
-        return [
-            SessionSummary(
-                **attributes(row, ("id", "session_id", "user_id", "agent_version", "source", "created_at")),
-                began_at=of_begun[name][0],
-                requests=of_begun[name][2],
-                turns=of_turns.get(name, (0,))[0],
-                learnings=of_taught.get(name, (0,))[0],
-                opening=openings.get(of_begun[name][1], ""),
-            )
-            for name, row in zip(names, rows, strict=True)
-        ]
+        held = self._numbers(rows)
+        return [replace(row, **{name: value for name, value in held[row.id].items() if value}) for row in rows]
 
-    def _by_session(self, query: Any) -> dict[tuple[str, str], tuple[int, ...]]:
-        return {(user, session): tuple(counts) for user, session, *counts in self._connection.execute(query)}
-
-    def _openings(self, request_numbers: Sequence[int]) -> dict[int, str]:
-        """The beginning of the first turn with words in each of these requests, by the request's number."""
-        words = func.substr(interactions.c.content, 1, LONGEST_OPENING)
-        query = select(requests.c.id, words).join_from(interactions, requests, SAME_REQUEST)
-        where = requests.c.org_id == self._org, requests.c.id.in_(request_numbers), interactions.c.content != ""
-        openings: dict[int, str] = {}
-        for number, text in self._connection.execute(query.where(*where).order_by(interactions.c.id)):
-            openings.setdefault(number, text)
-        return openings
+    def _numbers(self, rows: Sequence[SessionSummary]) -> dict[int, dict[str, Any]]:
+        numbers = (number.label(name) for name, number in NUMBERS.items())
+        query = select(requests.c.id, *numbers).where(owned_by(requests.c.org_id, self._org))
+        found = self._connection.execute(query.where(requests.c.id.in_([row.id for row in rows]))).all()
+        return {row.id: {name: getattr(row, name) for name in NUMBERS} for row in found}
 
 
 def _newer_until(end: int) -> ColumnElement[bool]:

@@ -6,6 +6,7 @@ The frames make any two statements alike, and most embedders read English best, 
 import re
 from dataclasses import dataclass
 
+from reflexio.language.choices import other_choice
 from reflexio.language.cues import LanguageCues, cues_of, folded
 from reflexio.learners.local.languages.facts import fact_cue
 from reflexio.models.extraction import Decision, ExtractedLearning, Neighbour
@@ -35,7 +36,11 @@ def decide_by_words(candidate: ExtractedLearning, near: list[Neighbour]) -> Deci
     cues = cues_of(candidate.metadata[METADATA])
     stated = _read(candidate.content, candidate.kind, cues)
     read = [(neighbour, _read(neighbour.learning.content, candidate.kind, cues)) for neighbour in near]
-    reasons = {neighbour.learning.id: why for neighbour, known in read if (why := _opposed(stated, known))}
+    reasons = {
+        neighbour.learning.id: why
+        for neighbour, known in read
+        if (why := _opposed(stated, known) or _chosen_otherwise(candidate, neighbour))
+    }
     if reasons:
         first = next(iter(reasons.values()))
         return Decision("replace", tuple(reasons), reason=f"It contradicts what was stored: {first}.")
@@ -43,6 +48,15 @@ def decide_by_words(candidate: ExtractedLearning, near: list[Neighbour]) -> Deci
         if stated.words <= known.words and stated.figures <= known.figures:
             return Decision("drop", (neighbour.learning.id,), reason="It is known already.")
     return Decision("add", reason="Nothing stored says this.")
+
+
+def _chosen_otherwise(candidate: ExtractedLearning, neighbour: Neighbour) -> str:
+    """Why a standing order in any language takes the place of another one."""
+    stored = neighbour.learning
+    if candidate.kind is Kind.PROFILE or candidate.trigger or stored.trigger:
+        return ""
+    matter = other_choice(candidate.content, stored.content)
+    return f"another {matter} was chosen" if matter else ""
 
 
 def stated_words(content: str, language: str) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from reflexio.language.choices import chooses_for_good, switches_language
 from reflexio.language.cues import LanguageCues
 from reflexio.learners.local.languages.speech import Spoken, as_statement, spoken_sentences
 from reflexio.models.extraction import Turn
@@ -45,6 +46,8 @@ def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: boo
     lead = cues["lead_in"].match(plain)
     start = lead.end() if lead else 0
     core = plain[start:].rstrip(" .!?。！？")
+    if switches_language(plain):
+        return Order(as_statement(spoken.sentence.text), spoken, is_standing=True)
     if has_answer and cues["reproach"].match(core):
         return Order(cues.frame("said", spoken.sentence.text), spoken, is_standing=False)
     is_polite = bool(cues["polite_order"].match(core))
@@ -58,6 +61,8 @@ def _order(spoken: Spoken, cues: LanguageCues, *, has_answer: bool, rejects: boo
     is_abiding = bool(cues["abiding"].search(core)) and not is_once
     is_at_hand = not is_abiding and bool(cues["at_hand"].search(core))
     is_about_answers = bool(cues["how_to_answer"].search(core)) and not is_once and not is_at_hand
+    if chooses_for_good(core) and not (is_once or is_at_hand or rejects or refuses):
+        return _written(spoken, start, is_standing=True)
     if is_about_answers and cues["bare_style"].match(core):
         return _written(spoken, start, is_standing=True)
     if cues["no_order"].match(core):
