@@ -1,13 +1,12 @@
 """Log records that callers cannot forge: what they chose never begins a line, moves the cursor or hides text."""
 
+import json
 import logging
 import traceback
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
-
-import orjson
 
 from reflexio.models.wording import escape_hidden
 from reflexio.settings import Settings
@@ -52,7 +51,7 @@ class JsonFormatter(logging.Formatter):
             entry["request_id"] = request_id
         if record.exc_info and record.exc_info[0]:
             entry["exception"] = "".join(traceback.format_exception(*record.exc_info))
-        return orjson.dumps(entry).decode()
+        return json.dumps(entry)  # in ASCII: a lone surrogate in a message must not lose the line
 
 
 def install(settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """What a caller chose cannot forge a line of the log, and no response shows where the database is."""
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ import httpx
 import pytest
 
 from reflexio import errors
-from reflexio.server.log import TRACE, install
+from reflexio.server.log import REQUEST_ID, TRACE, JsonFormatter, install
 from reflexio.server.problems import as_problem
 from reflexio.settings import Settings
 
@@ -83,3 +84,24 @@ async def test_no_route_shows_where_the_database_is(http: httpx.AsyncClient, tmp
         assert answer.is_success, path
         assert str(tmp_path) not in answer.text
     assert str(tmp_path) not in published.text
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_line_of_json_cannot_be_forged_and_takes_any_text(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "reflexio"):
+        logging.getLogger("reflexio").warning("user %s", FORGED + "\ud800")
+        try:
+            raise ValueError(FORGED)
+        except ValueError:
+            logging.getLogger("reflexio").exception("failed")
+    formatter = JsonFormatter()
+    first, second = caplog.records
+    line = formatter.format(first)
+    assert line.isascii()
+    assert "\n" not in line
+    assert json.loads(line).keys() == {"time", "level", "logger", "message"}
+    token = REQUEST_ID.set("mine-9")
+    entry = json.loads(formatter.format(second))
+    REQUEST_ID.reset(token)
+    assert (entry["level"], entry["request_id"]) == ("error", "mine-9")
+    assert "ValueError" in entry["exception"]
