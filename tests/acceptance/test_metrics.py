@@ -94,6 +94,7 @@ def leaders(*urls: str) -> float:
     return sum(samples(url)["process_leads"] for url in urls)
 
 
+@pytest.mark.slow
 def test_a_worker_on_a_taken_port_ends_with_one_sentence(tmp_path: Path, open_server: object) -> None:
     taken = re.search(r":(\d+)", str(getattr(open_server, "url", "")).removeprefix("http:"))
     assert taken
