@@ -1,4 +1,4 @@
-"""What one organisation may do to a server at worst, with legal calls alone. Each function runs in a process of its own.
+"""What one organisation may do to a server at worst, with legal calls alone. Each function runs in its own process.
 
 So the client that measures how another organisation fares shares no interpreter with it.
 """
