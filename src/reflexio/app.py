@@ -17,6 +17,7 @@ from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import InvalidRequest, ReflexioError, StorageTaken
 from reflexio.interactions.erase import WithdrawUser, finish_erasures
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
+from reflexio.jobs.token_budget import day_of
 from reflexio.learning.rerun import RerunWorker
 from reflexio.learning.scheduler import LearningScheduler
 from reflexio.learning.service import LearningService
@@ -52,6 +53,7 @@ NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or
 HOUR, TAKE_OVER_SECONDS = 3600.0, 1.0
 WIPE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Seconds between the wipes of the disk after an erasure."""
+LEARNED_KEPT, SPEND_DAYS_KEPT = 30 * 86_400, 400
 ERASURE_LEFT_SECONDS, ORGANISATIONS_AT_ONCE = 60, 100
 
 
@@ -79,6 +81,8 @@ class Reflexio:
     traffic: Traffic = field(default_factory=Traffic)
     _works: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+    _vectors_seen: int = 0
+    """The newest vector of an hour ago."""
     _wipes_left: list[float] = field(default_factory=list)
     _is_wiping: bool = False
 
@@ -176,6 +180,9 @@ class Reflexio:
         await self.work.forget(now - JOBS_KEPT)
         await self.database.forget_profiles(now - EXPIRED_KEPT)
         await self.database.forget_orphans(now - WINDOWS_KEPT)
+        await self.database.forget_learned(now - LEARNED_KEPT)
+        await self.database.forget_spend(day_of(now, days_ago=SPEND_DAYS_KEPT))
+        self._vectors_seen = await self.database.forget_dropped_vectors(self._vectors_seen)
         await self.database.wipe()
 
     async def _finish_erasures(self) -> None:

@@ -1,5 +1,6 @@
 """Which chat models an organisation uses, with which keys and limits, and whether they can be used at all."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -7,6 +8,9 @@ from typing import TYPE_CHECKING
 from reflexio.errors import InvalidRequest, ProviderRefused
 from reflexio.models.config import APIKeyConfig, Config
 from reflexio.settings import Settings
+
+MOST_CHATS = 64
+"""Clients of models that are kept open, unless more are asked at the same time."""
 
 if TYPE_CHECKING:
     from reflexio.providers.chat.resolve import CallOptions, ModelAddress, ProviderCredentials, PydanticChat
@@ -117,6 +121,7 @@ class ChatModels:
         self._settings = settings
         self._addresses = addresses
         self._chats: dict[ModelAddress, PydanticChat] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def get(self, config: Config, name: str) -> "PydanticChat":
         from reflexio.providers.chat.resolve import PydanticChat
@@ -125,5 +130,16 @@ class ChatModels:
         if _is_chosen(self._settings, config, name, address):
             address = replace(address, addresses=self._addresses)
         if address not in self._chats:
+            self._drop_oldest()
             self._chats[address] = PydanticChat(address)
-        return self._chats[address]
+        # The one that was used last comes last.
+        self._chats[address] = chat = self._chats.pop(address)
+        return chat
+
+    def _drop_oldest(self) -> None:
+        """Every change of a key or a limit makes another address: those that nobody uses any more are closed."""
+        idle = [address for address, chat in self._chats.items() if chat.is_idle]
+        for address in idle[: max(0, len(self._chats) - MOST_CHATS + 1)]:
+            closing = asyncio.get_running_loop().create_task(self._chats.pop(address).aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)

@@ -196,3 +196,14 @@ def test_playbooks_are_found_by_kind_and_public_id(sign_in: SignIn, org: Org) ->
     assert browser.get(f"/playbooks/agent_playbook/{number}").url.path == f"/learnings/{number}"
     assert browser.get("/playbooks/agent_playbook/x").status_code == 404
     assert browser.get("/playbooks/nothing/1").status_code == 404
+
+
+def test_the_lists_of_a_user_lead_to_each_other(sign_in: SignIn) -> None:
+    browser = sign_in()
+    add(browser, "profile", user="ann", content="likes tea")
+    add(browser, "profile", user="bob", content="likes coffee")
+    page = browser.get("/learnings?kind=user_playbook&user=ann").text
+    assert "/learnings?kind=profile&amp;user=ann" in page
+    profiles = browser.get("/learnings?kind=profile&user=ann").text
+    assert "likes tea" in profiles
+    assert "likes coffee" not in profiles

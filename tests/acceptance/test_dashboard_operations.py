@@ -237,3 +237,12 @@ def test_pages_need_a_key_where_there_are_keys(server: Running) -> None:
             303,
             f"/sign-in?next=%2F{path[1:].replace('/', '%2F')}",
         )
+
+
+def test_a_search_for_better_wording_starts_from_the_playbook(client: ReflexioClient, browser: PageBrowser) -> None:
+    (number,) = client.add_agent_playbooks([{"content": RULE}]).ids
+    path = f"/optimisations/new?agent_playbook={number}"
+    assert f'href="{path}"' in browser.open(f"/learnings/{number}").text
+    assert f'href="{path}"' in browser.open(f"/review?playbook={number}").text
+    browser.send(browser.open("/review").form("/review/decide"), decision="approve")
+    assert path not in browser.open(f"/learnings/{number}").text

@@ -107,7 +107,7 @@ def test_stalls_and_windows_that_were_set_aside_are_findings(tmp_path: Path) -> 
     details = " ".join(found["detail"] for found in report["findings"] if not found["ok"])
     assert code == 1
     assert "The model is away." in details
-    assert "1 windows are set aside" in details
+    assert "1 window is set aside" in details
     assert "It was too odd." in details
 
 

@@ -118,6 +118,7 @@ def test_a_backlog_is_a_finding_when_it_is_old() -> None:
     assert not old.is_ok
     assert "3 learnings and 4 turns" in old.detail
     assert "2 h" in old.detail
+    assert _backlog(backlog, NOW + 7200, is_shrinking=True).is_ok
 
 
 async def test_a_clock_behind_the_rows_is_a_finding(parts: Reflexio) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 
 from reflexio.cli.exit_codes import WRONG_COMMAND, fail
 from reflexio.cli.options import AsJson, Url, connect, is_terminal
-from reflexio.cli.output import print_json, print_response, print_table
+from reflexio.cli.output import LONGEST_CELL, heading, print_fields, print_json, print_response, print_table
 from reflexio.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def show(
     if as_json or isinstance(value, list) or (field and isinstance(value, dict)):
         print_json(value)
     elif isinstance(value, dict):
-        print_table(("setting", "value"), ((name, _written(part)) for name, part in value.items()))
+        _print_settings(value)
     else:
         echo(_written(value))
 
@@ -106,8 +107,29 @@ def diff(
     if as_json:
         print_json([{"setting": name, "from": before, "to": after} for name, before, after in differences])
         return
-    rows = ((name, _written(before), _written(after)) for name, before, after in differences)
-    print_table(("setting", file.name if file else "default", "here"), rows, empty="They are the same.")
+    _print_differences(differences, file.name if file else "default")
+
+
+def _print_settings(document: Document) -> None:
+    written = [(name, _written(part)) for name, part in document.items()]
+    if sys.stdout.isatty():
+        print_fields((name, _shortened(text)) for name, text in written)
+    else:
+        print_table(("setting", "value"), written)
+
+
+def _print_differences(differences: list[tuple[str, Any, Any]], other: str) -> None:
+    if not sys.stdout.isatty():
+        print_table((), ((name, _written(before), _written(after)) for name, before, after in differences))
+    for name, before, after in differences if sys.stdout.isatty() else ():
+        heading(name)
+        print_fields(((f"  {other}", _shortened(_written(before))), ("  here", _shortened(_written(after)))))
+    if not differences:
+        echo("They are the same.", err=True)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
 
 
 def _document(client: "ReflexioClient") -> Document:

@@ -50,6 +50,8 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
 def _report(error: BaseException) -> int:
     match error:
         case KeyboardInterrupt() | typer.Abort():
+            if sys.stderr.isatty():  # behind the ^C that the terminal shows
+                sys.stderr.write("\n")
             _say("Interrupted.")
             return INTERRUPTED
         case typer.TyperException():

@@ -89,9 +89,11 @@ def _draw_lines(columns: Sequence[str], rows: list[list[str]], widths: list[int]
     def line(cells: Sequence[str]) -> str:
         return (" " * GAP).join(cells[number].ljust(widths[number]) for number in short).rstrip()
 
-    console.print(Text(line(columns), "bold underline"), soft_wrap=True)
+    if short:
+        console.print(Text(line(columns), "bold underline"), soft_wrap=True)
     for row in rows:
-        console.print(Text(line(row), "cyan" if long else ""), soft_wrap=True)
+        if short:
+            console.print(Text(line(row), "cyan" if long else ""), soft_wrap=True)
         # A long id, in the first column, is what a reader needs last.
         for number in sorted(long, key=lambda number: (number == 0, number)):
             if row[number]:

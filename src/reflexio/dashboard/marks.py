@@ -1,4 +1,4 @@
-"""Marks words inside a text, so that a reader sees why it was found."""
+"""Marks words inside a text, so that a reader sees why it was found, and commands, so that they can be copied."""
 
 import re
 from collections.abc import Collection
@@ -26,3 +26,17 @@ def _pattern(word: str) -> str:
     """Whole words only, but for Chinese and Japanese, which have no spaces."""
     escaped = re.escape(word).replace("'", "['’]")
     return rf"(?<!\w){escaped}(?!\w)" if word.isascii() or word[0] < "\u3040" else escaped
+
+
+def mark_code(text: str) -> Markup:
+    """The text with what stands between backticks as code.
+
+    >>> str(mark_code("Run `reflexio review` <now>."))
+    'Run <code>reflexio review</code> &lt;now&gt;.'
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without a partner
+        return Markup.escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else Markup.escape(part) for place, part in enumerate(parts)
+    )

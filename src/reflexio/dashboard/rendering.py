@@ -12,7 +12,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from reflexio.dashboard.diff import mark_added, mark_changes, mark_removed
-from reflexio.dashboard.marks import mark_words
+from reflexio.dashboard.marks import mark_code, mark_words
 from reflexio.dashboard.scales import exact_number, short_number
 from reflexio.dashboard.static_files import static_path
 from reflexio.retrieval.context import occasion
@@ -40,7 +40,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         ago=ago, number=exact_number, short=short_number, counted=counted, part=path_part, query=query, day=day,
-        plural=plural, minute=minute, occasion=occasion,
+        plural=plural, minute=minute, occasion=occasion, coded=mark_code,
     )  # fmt: skip
     return made
 

@@ -38,6 +38,8 @@ OPERATION = "check"
 LONGEST_BACKLOG, LONGEST_LEARNING = 3600, 86_400
 """Seconds after which rows without a vector, and turns that nobody learned from, are a finding."""
 RESTORE = "Stop the server and restore a backup; if there is none, keep a copy of the file and report this."
+SECOND_LOOK = 3.0
+"""Seconds in which a server embeds some rows."""
 NOT_ANSWERED = "Start the model's server, or correct its address and name; then run this again."
 
 
@@ -78,7 +80,7 @@ async def _examine_contents(settings: Settings, database: Database, model: str, 
     async for finding in _examine_models(settings, configs):
         yield finding
     yield await machine.examine_clock(database, list(configs), now)
-    yield _backlog(await database.read_vectors(lambda vectors: vectors.backlog()), now)
+    yield await _examine_backlog(database, now)
     async for finding in _examine_learning(database, list(configs), model=model, now=now):
         yield finding
 
@@ -229,12 +231,27 @@ async def _examine_learning(
             yield finding
 
 
-def _backlog(backlog: IndexBacklog, now: int) -> Finding:
+async def _examine_backlog(database: Database, now: int) -> Finding:
+    """Looks a second time at a backlog of old rows: they may have been imported just now."""
+    before = await database.read_vectors(lambda vectors: vectors.backlog())
+    finding = _backlog(before, now)
+    if finding.is_ok:
+        return finding
+    await asyncio.sleep(SECOND_LOOK)
+    after = await database.read_vectors(lambda vectors: vectors.backlog())
+    return _backlog(after, now, is_shrinking=_rows(after) < _rows(before))
+
+
+def _rows(backlog: IndexBacklog) -> int:
+    return backlog.turns_not_indexed + backlog.turns_without_vector + backlog.learnings_without_vector
+
+
+def _backlog(backlog: IndexBacklog, now: int, *, is_shrinking: bool = False) -> Finding:
     """What search does not find, or not by its meaning, yet."""
     turns = backlog.turns_not_indexed + backlog.turns_without_vector
     detail = f"{backlog.learnings_without_vector} learnings and {turns} turns are not embedded yet"
     since = min([at for at in (backlog.not_indexed_since, backlog.without_vector_since) if at], default=now)
-    if now - since < LONGEST_BACKLOG:
+    if now - since < LONGEST_BACKLOG or is_shrinking:
         return Finding("embedding backlog", True, detail)
     detail = f"{detail}, the oldest for {age(now - since)}; search finds them by words at most"
     remedy = "Start the server on this folder. If it runs, its log says why the embedder fails."
@@ -259,10 +276,12 @@ def _learning(part: str, state: LearningState, now: int) -> Iterator[Finding]:
         remedy = "Mend what the message says; learning resumes by itself, and nothing is lost."
         yield Finding(part, False, f"stalled: {state.stall.message}", remedy)
     if state.set_aside:
-        words = f"{len(state.set_aside)} windows are set aside; the last one: {state.set_aside[0].error}"
+        count = len(state.set_aside)
+        windows = "window is" if count == 1 else "windows are"
+        words = f"{count} {windows} set aside; the last one: {state.set_aside[0].error}"
         yield Finding(part, False, words, "Mend the reason, then rerun their users: a rerun takes them up.")
     waiting = state.waiting
-    words = f"{waiting.count} users with turns that are not learned yet"
+    words = f"{waiting.count} {'user' if waiting.count == 1 else 'users'} with turns that are not learned yet"
     if waiting.failed:
         words += f", {waiting.failed} of them tried again after: {waiting.last_error}"
     waited = now - waiting.unlearned_since if waiting.count else 0

@@ -108,6 +108,8 @@ class Prompt:
         else:
             key = "messages" if self.protocol is Protocol.CHAT else "input"
             messages = list(self.document[key])
+            if not isinstance(messages[place].get("content"), str | list):
+                return None
             kind = "text" if self.protocol is Protocol.CHAT else "input_text"
             messages[place] = {**messages[place], "content": _prefixed(messages[place].get("content"), context, kind)}
             changed = {**self.document, key: messages}

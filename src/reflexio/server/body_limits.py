@@ -6,8 +6,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
-
-from reflexio.errors import InvalidRequest
+from starlette.exceptions import HTTPException
 
 MOST_VALUES = 200_000
 """Commas, colons and opening brackets outside of texts. A publish of 1,000 turns with tools has some 20,000."""
@@ -17,18 +16,20 @@ STRUCTURE = (b",", b":", b"[", b"{")
 
 
 def check_values(body: bytes) -> None:
-    """Raises InvalidRequest when there are too many values. Takes a few milliseconds for the largest body."""
+    """Raises a 422 when there are too many values. Takes a few milliseconds for the largest body."""
     if len(body) <= MOST_VALUES or _count_structure(body) <= MOST_VALUES:
         return
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Each text is a value or the name of one, so there can be no more texts than values either.
     if plain.count(b'"') <= 2 * MOST_VALUES and _count_structure(b"".join(plain.split(b'"')[::2])) <= MOST_VALUES:
         return
-    raise InvalidRequest(f"The body has more than {MOST_VALUES:,} values; send it in parts, or data of tools as text.")
+    raise HTTPException(
+        422, f"The body has more than {MOST_VALUES:,} values; send it in parts, or data of tools as text."
+    )
 
 
 def check_fields(body: bytes, parsed: Any) -> None:
-    """Raises InvalidRequest when there are too many unknown fields: each would be an error of its own."""
+    """Raises a 422 when there are too many unknown fields: each would be an error of its own."""
     if body.count(b":") <= MOST_UNKNOWN:
         return
     known, unknown, waiting = known_fields(), 0, [parsed]
@@ -40,7 +41,7 @@ def check_fields(body: bytes, parsed: Any) -> None:
         elif isinstance(value, list):
             waiting.extend(value)
         if unknown > MOST_UNKNOWN:
-            raise InvalidRequest(f"The body has more than {MOST_UNKNOWN:,} unknown fields.")
+            raise HTTPException(422, f"The body has more than {MOST_UNKNOWN:,} unknown fields.")
 
 
 @cache

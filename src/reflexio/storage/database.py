@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import Connection, text, true
+from sqlalchemy import ColumnElement, Connection, Table, func, select, text, true
 
 from reflexio.ports.storage import Keys, Pool, Tx, Vectors
 from reflexio.storage.fulltext.prepared import PreparedTerms, TermsMissing, terms_of
 from reflexio.storage.integrity import broken_invariants
 from reflexio.storage.queries import organisations_with
-from reflexio.storage.schema import unfinished_erasures
+from reflexio.storage.schema import finished_steps, spend, unfinished_erasures, vectors, windows
 from reflexio.storage.tables import tidying
 from reflexio.storage.tables.documents import SqlKeys, configured_organisations
 from reflexio.storage.tables.embeddings import SqlVectors
@@ -105,6 +105,26 @@ class SqlDatabase(ABC):
         )
         return events + await self._in_batches(
             lambda connection: tidying.orphaned_windows(connection, before, TIDIED_AT_ONCE), tidying.remove_windows
+        )
+
+    async def forget_learned(self, before: int) -> int:
+        return await self._forget(windows, tidying.learned_windows(before)) + await self._forget(
+            finished_steps, tidying.forgotten_steps(before)
+        )
+
+    async def forget_spend(self, before: str) -> int:
+        return await self._forget(spend, spend.c.day < before)
+
+    async def forget_dropped_vectors(self, seen: int) -> int:
+        if seen:
+            await self._forget(vectors, tidying.dropped_vectors(seen))
+        newest = select(func.max(vectors.c.seq))
+        return await self.read(lambda connection: int(connection.execute(newest).scalar() or 0))
+
+    async def _forget(self, table: Table, which: ColumnElement[bool]) -> int:
+        return await self._in_batches(
+            lambda connection: tidying.old_keys(connection, table, which, TIDIED_AT_ONCE),
+            lambda connection, keys: tidying.remove_keys(connection, table, which, keys),
         )
 
     async def erasing_organisations(self, limit: int) -> list[str]:

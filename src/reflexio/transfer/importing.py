@@ -1,7 +1,6 @@
 """Stores rows of an export. What is there already is recognised and stays as it is, so an import can be repeated.
 
-A publish is recognised by its id, a profile by its id, a playbook by its kind, user, time of creation and wording: the
-present one or a former one, so that an edit does not bring back what it replaced.
+A publish is recognised by its id; `recognition.py` says which learning is there already.
 """
 
 import dataclasses
@@ -14,7 +13,6 @@ from reflexio.errors import Conflict, InvalidRequest
 from reflexio.interactions.redaction import redact_learnings, redact_turns, stored_kinds
 from reflexio.models.interaction import Request
 from reflexio.models.learning import Kind, Learning, Scope
-from reflexio.models.paging import Page
 from reflexio.models.transfer import (
     ImportedRow,
     ImportRowsRequest,
@@ -27,11 +25,9 @@ from reflexio.models.transfer import (
 from reflexio.organisations.configuration import Check, CheckAssistant
 from reflexio.organisations.configuration import change as change_configuration
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import Cluster, LearningFilter, LineageEvent, Pool, Store, TimeRange, Tx
+from reflexio.ports.storage import Cluster, LineageEvent, Pool, Store, Tx
 from reflexio.retrieval.scope import ScopeClassifier
-
-MOST_ALIKE = 1000
-"""Playbooks of one user and second that are compared."""
+from reflexio.transfer.recognition import StoredLearnings
 
 
 async def import_rows(
@@ -103,60 +99,20 @@ async def _with_scopes(
 
 def _add_learnings(tx: Tx, rows: Sequence[TransferredLearning], learnings: Sequence[Learning]) -> list[ImportedRow]:
     """Adds them in their order, so that their numbers have it too."""
+    stored = StoredLearnings(tx, learnings)
     imported: list[ImportedRow] = []
     for _, group in groupby(zip(rows, learnings, strict=True), key=lambda pair: pair[0].kind):
         added: dict[int, Learning] = {}
-        waiting: set[tuple[object, ...]] = set()
         for row, learning in group:
-            # A copy of a row that is about to be stored is only found once that one is.
-            if (identity := _identity(learning)) in waiting:
-                _store(tx, added, imported)
-                added, waiting = {}, set()
-            number = _find(tx, learning, row.copy_number)
+            number = stored.find(learning, row.copy_number)
             imported.append(ImportedRow(row=number or 0))
             if number is None:
                 added[len(imported) - 1] = learning
-                waiting.add(identity)
-        _store(tx, added, imported)
+                stored.add(learning)
+        numbers = tx.learnings.add(list(added.values())) if added else []
+        for place, number in zip(added, numbers, strict=True):
+            imported[place] = ImportedRow(is_added=True, row=number)
     return imported
-
-
-def _store(tx: Tx, added: dict[int, Learning], imported: list[ImportedRow]) -> None:
-    numbers = tx.learnings.add(list(added.values())) if added else []
-    for place, number in zip(added, numbers, strict=True):
-        imported[place] = ImportedRow(is_added=True, row=number)
-
-
-def _identity(learning: Learning) -> tuple[object, ...]:
-    if learning.key:
-        return learning.kind, learning.key
-    return learning.kind, learning.user_id, learning.created_at, learning.trigger, learning.content
-
-
-def _find(tx: Tx, learning: Learning, copy_number: int) -> int | None:
-    """The row that this learning is already, if any."""
-    if learning.key:
-        row = tx.learnings.get(LearningFilter(learning.kind, keys=(learning.key,), statuses=None))
-        return row.id if row else None
-    at = TimeRange(learning.created_at, learning.created_at)
-    where = LearningFilter(learning.kind, user_id=learning.user_id, statuses=None, within=at)
-    alike = sorted(tx.learnings.page(where, Page(MOST_ALIKE)).rows, key=lambda row: row.id)
-    same = [row.id for row in alike if row.agent_version == learning.agent_version and _says(tx, row, learning)]
-    return same[copy_number] if copy_number < len(same) else None
-
-
-def _says(tx: Tx, row: Learning, learning: Learning) -> bool:
-    """Whether a row says, or once said, what the learning says."""
-    wording = {"trigger": row.trigger, "content": row.content}
-    wanted = {"trigger": learning.trigger, "content": learning.content}
-    if wording == wanted:
-        return True
-    for event in reversed(tx.learnings.lineage(row.id)):
-        former = event.details.get("wording", {})
-        wording = {name: former.get(name, text) for name, text in wording.items()}
-        if former and wording == wanted:
-            return True
-    return False
 
 
 # Publishes

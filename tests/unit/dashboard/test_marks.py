@@ -2,7 +2,7 @@
 
 import pytest
 
-from reflexio.dashboard.marks import mark_words
+from reflexio.dashboard.marks import mark_code, mark_words
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,16 @@ from reflexio.dashboard.marks import mark_words
 )
 def test_words_are_marked(text: str, words: list[str], marked: str) -> None:
     assert str(mark_words(text, words)).replace("&#39;", "'") == marked
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("run `a <b>` now", "run <code>a &lt;b&gt;</code> now"),
+        ("`a` and `b`", "<code>a</code> and <code>b</code>"),
+        ("a ` alone <b>", "a ` alone &lt;b&gt;"),
+        ("", ""),
+    ],
+)
+def test_commands_between_backticks_are_code(text: str, marked: str) -> None:
+    assert str(mark_code(text)) == marked

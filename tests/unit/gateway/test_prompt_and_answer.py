@@ -109,6 +109,12 @@ def test_only_the_last_message_of_a_user_changes() -> None:
     assert read([{"role": "system", "content": "a"}]).with_context("C") is None
 
 
+@pytest.mark.parametrize("content", [None, 7, {"text": "a"}, True])
+def test_a_content_that_is_none_is_left_to_the_model_server(content: Any) -> None:
+    for protocol in Protocol:
+        assert read([{"role": "user", "content": content}], protocol).with_context("C") is None
+
+
 def test_events_in_several_lines_and_with_other_line_ends_are_read() -> None:
     body = b': hello\r\nevent: x\r\ndata: {"choices": [{"index": 0,\r\ndata: "delta": {"content": "Yes"}}]}\r\n\r\n'
     assert read_answer(Protocol.CHAT, "Text/Event-Stream; charset=utf-8", body).text == "Yes"

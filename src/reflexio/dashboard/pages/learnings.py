@@ -82,8 +82,8 @@ async def show_learnings(visit: Visit) -> Response:
         filters=filters,
         is_filtered=any(filters.values()),
         statuses=STATUS_WORDS,
-        tabs=[(f"/learnings?kind={each.value}", name, count) for each, name, count in await _counts(visit)],
-        current_tab=f"/learnings?kind={kind.value}",
+        tabs=[(_tab(each, filters), name, count) for each, name, count in await _counts(visit)],
+        current_tab=_tab(kind, filters),
         reached=await _reached(visit, kind, rows),
         empty_words=EMPTY[kind],
         may_add=visit.may(KeyScope.PUBLISH),
@@ -111,6 +111,12 @@ async def _reached(visit: Visit, kind: Kind, rows: Sequence[Learning]) -> dict[i
     ids = {row.public_id: row.id for row in rows}
     counts = await visit.store.read(lambda tx: tx.exposures.counts(kind, list(ids), MOST_COUNTED + 1))
     return {ids[public_id]: count for public_id, count in counts.items()}
+
+
+def _tab(kind: Kind, filters: Mapping[str, str]) -> str:
+    """The list of another kind, with the filters that it has too."""
+    kept = {"q": filters["q"], "user": "" if kind is Kind.AGENT_PLAYBOOK else filters["user"]}
+    return "/learnings" + query_string({"kind": kind.value, **kept})
 
 
 async def _counts(visit: Visit) -> list[tuple[Kind, str, str]]:

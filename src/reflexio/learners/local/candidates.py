@@ -1,5 +1,6 @@
 """What the rules found in a window: which candidates are kept, and which type each of them belongs to."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,8 @@ from reflexio.models.learning import Kind
 from reflexio.ports.embedding import Embedder
 
 MOST_KEPT = 12
+MOST_COMPARED = 100
+"""Candidates of a window that are compared with each other."""
 SAME = 0.8
 MOST_CACHED = 1000
 
@@ -53,14 +56,38 @@ def _words(candidate: ExtractedLearning) -> frozenset[str]:
     return stated_words(candidate.content, language) if language else content_words(candidate.content)
 
 
-async def without_outdated(matches: Sequence[RuleMatch], embedder: Embedder) -> list[RuleMatch]:
-    """Without what a later statement of the same conversation replaces: people change their minds."""
-    pairs = [
+def most_telling(matches: Sequence[RuleMatch]) -> list[RuleMatch]:
+    """At most `MOST_COMPARED`, in their order: of what is said twice the last, of many the strongest."""
+    last = {_said(match): match for match in matches}
+    distinct = [match for match in matches if match is last[_said(match)]]
+    if len(distinct) <= MOST_COMPARED:
+        return distinct
+    least = sorted((match.weight for match in distinct), reverse=True)[MOST_COMPARED - 1]
+    stronger = [match for match in distinct if match.weight > least]
+    equal = [match for match in distinct if match.weight == least][-(MOST_COMPARED - len(stronger)) :]
+    chosen = {id(match) for match in (*stronger, *equal)}
+    return [match for match in distinct if id(match) in chosen]
+
+
+def _said(match: RuleMatch) -> tuple[Kind, str, str]:
+    return match.candidate.kind, match.candidate.content, match.candidate.trigger
+
+
+def _replaced_pairs(matches: Sequence[RuleMatch]) -> list[tuple[RuleMatch, RuleMatch]]:
+    """Each older match with a newer one that replaces it if the embedder agrees."""
+    return [
         (older, newer)
         for place, newer in enumerate(matches)
         for older in matches[:place]
         if replaces(newer.candidate, older.candidate.kind, older.candidate.content, older.candidate.trigger, 1.0)
     ]
+
+
+async def without_outdated(matches: Sequence[RuleMatch], embedder: Embedder) -> list[RuleMatch]:
+    """Without what a later statement of the same conversation replaces: people change their minds."""
+    # A long text makes thousands of them, and everybody waits for the event loop.
+    matches = await asyncio.to_thread(most_telling, matches)
+    pairs = await asyncio.to_thread(_replaced_pairs, matches)
     if not pairs:
         return list(matches)
     contents = list(dict.fromkeys(match.candidate.content for pair in pairs for match in pair))

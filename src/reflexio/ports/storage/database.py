@@ -114,6 +114,18 @@ class Database(Protocol):
     async def forget_orphans(self, before: int) -> int:
         """Removes the lineage of deleted learnings, and windows from before that time of users without turns."""
 
+    async def forget_learned(self, before: int) -> int:
+        """Removes windows from before that time that were learned, and paid steps of windows that never were."""
+
+    async def forget_spend(self, before: str) -> int:
+        """Removes what models cost on days before that date."""
+
+    async def forget_dropped_vectors(self, seen: int) -> int:
+        """Removes the marks of deleted vectors up to the number `seen`; returns the newest number, for the next time.
+
+        Copies of the vectors in memory must have read on since.
+        """
+
     async def erasing_organisations(self, limit: int) -> list[str]:
         """Organisations with erasures that have begun and not ended."""
 

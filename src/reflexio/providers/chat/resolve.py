@@ -146,6 +146,7 @@ class PydanticChat:
         self._address = address
         self._opening = asyncio.Lock()
         self._session: ChatSession | None = None
+        self._asking = 0
         concurrency = address.options.concurrency
         self._slots = asyncio.Semaphore(concurrency) if concurrency else nullcontext()
 
@@ -155,11 +156,19 @@ class PydanticChat:
         return self._session.structured_output if self._session else ""
 
     async def ask(self, messages: Messages, schema: type[A]) -> Reply[A]:
-        async with self._opening:
-            if self._session is None:
-                self._session = await asyncio.to_thread(_open_session, self._address)
-        async with self._slots:
-            return await self._session.ask(messages, schema)
+        self._asking += 1
+        try:
+            async with self._opening:
+                if self._session is None:
+                    self._session = await asyncio.to_thread(_open_session, self._address)
+            async with self._slots:
+                return await self._session.ask(messages, schema)
+        finally:
+            self._asking -= 1
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._asking
 
     async def aclose(self) -> None:
         if self._session is not None:

@@ -5,12 +5,13 @@ Finding reads whole tables, so it is done by a reader; only the removal of ids t
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Connection, delete, exists, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, select, tuple_
 
 from reflexio.models.learning import Kind
 from reflexio.ports.storage import LearningFilter, TimeRange
-from reflexio.storage.schema import interactions, learnings, lineage, receipts, windows
+from reflexio.storage.schema import finished_steps, interactions, learnings, lineage, receipts, vectors, windows
 from reflexio.storage.tables.learnings import SqlLearnings
 from reflexio.storage.vectors.search import VectorSearch
 
@@ -65,3 +66,28 @@ def orphaned_windows(connection: Connection, before: int, limit: int) -> list[Ke
 
 def remove_windows(connection: Connection, keys: Sequence[Key]) -> int:
     return connection.execute(delete(windows).where(tuple_(windows.c.org_id, windows.c.key).in_(keys))).rowcount
+
+
+def old_keys(connection: Connection, table: Table, which: ColumnElement[bool], limit: int) -> list[Any]:
+    """The primary keys of rows that nobody will ask for again."""
+    return [tuple(row) for row in connection.execute(select(*table.primary_key).where(which).limit(limit))]
+
+
+def remove_keys(connection: Connection, table: Table, which: ColumnElement[bool], keys: Sequence[Any]) -> int:
+    """Removes those that are still old: a row may have been stored again under its key."""
+    return connection.execute(delete(table).where(tuple_(*table.primary_key).in_(keys), which)).rowcount
+
+
+def learned_windows(before: int) -> ColumnElement[bool]:
+    """Their turns are marked as learned. Windows that were set aside stay: they say why."""
+    return and_(windows.c.created_at < before, windows.c.state != "set_aside")
+
+
+def forgotten_steps(before: int) -> ColumnElement[bool]:
+    """Steps of windows that were planned anew, or never again."""
+    return finished_steps.c.created_at < before
+
+
+def dropped_vectors(seen: int) -> ColumnElement[bool]:
+    """Rows that told copies in memory to drop a vector: all have read on since."""
+    return and_(vectors.c.vector.is_(None), vectors.c.seq <= seen)
