@@ -12,7 +12,7 @@ import pytest
 from reflexio.client.sync import ReflexioClient
 from reflexio.server.process import ServerProcess, running_server
 from tests.builders import name, new_key
-from tests.postgres import running_postgres
+from tests.postgres import empty_tables, prepare_postgres, running_postgres
 
 StartServer = Callable[..., ServerProcess]
 AT_HOME = {"REFLEXIO_PRIVATE_ADDRESSES": "1"}
@@ -117,3 +117,16 @@ def postgres() -> Iterator[str]:
     """The address of a PostgreSQL with pgvector. What a test makes there has a name of its own."""
     with running_postgres() as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="session")
+def prepared_postgres(postgres: str) -> str:
+    """The address of a database with our tables, whose owner row security binds."""
+    return prepare_postgres(postgres)
+
+
+@pytest.fixture
+def empty_postgres(prepared_postgres: str) -> str:
+    """The same, without rows."""
+    empty_tables(prepared_postgres)
+    return prepared_postgres

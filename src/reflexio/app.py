@@ -1,20 +1,20 @@
 """The composition root: Settings in, a running Reflexio out. The only module that names backends."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 from reflexio.aggregation.scheduler import AggregationScheduler
 from reflexio.aggregation.service import AggregationService
 from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.aggregation.worker import AggregationWorker
 from reflexio.engine.job_runner import DurableWork
-from reflexio.engine.process_lock import ProcessLock
-from reflexio.errors import InvalidRequest, ReflexioError, StorageTaken
+from reflexio.engine.leadership import FileLeadership, LeaseLeadership
+from reflexio.errors import InvalidRequest, ReflexioError
 from reflexio.interactions.erase import WithdrawUser, finish_erasures
 from reflexio.jobs.background import BackgroundTasks, Traffic, restart_on_error
 from reflexio.jobs.token_budget import day_of
@@ -36,7 +36,7 @@ from reflexio.ports.clock import Clock, SystemClock
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.learner import Critic, Learner
 from reflexio.ports.storage import Database
-from reflexio.ports.work import Work
+from reflexio.ports.work import Leadership, Work
 from reflexio.providers.outgoing import OutgoingAddresses
 from reflexio.retrieval.embedding_backlog import keep_embedding, keep_indexing
 from reflexio.retrieval.immediate import ImmediateEmbedder
@@ -45,12 +45,12 @@ from reflexio.retrieval.query import QueryEmbedder
 from reflexio.retrieval.scope import ScopeClassifier
 from reflexio.settings import Settings
 
-log = logging.getLogger("reflexio")
-
 DATABASE, LOCK = "reflexio.db", "work.lock"
 RECEIPTS_KEPT, JOBS_KEPT, EXPIRED_KEPT, WINDOWS_KEPT = 7 * 86_400, 86_400, 30 * 86_400, 86_400
 NAME_FOLDER = "Its operator can name a folder of scripts in REFLEXIO_SCRIPTS, or use webhook_url instead."
-HOUR, TAKE_OVER_SECONDS = 3600.0, 1.0
+HOUR, STATUS_SECONDS = 3600.0, 1.0
+WORKER_SECONDS, WORKER_LOOKS = 10.0, 50
+"""How long callers who wait for learning wait for a worker."""
 WIPE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Seconds between the wipes of the disk after an erasure."""
 LEARNED_KEPT, SPEND_DAYS_KEPT = 30 * 86_400, 400
@@ -77,9 +77,9 @@ class Reflexio:
     optimisation: OptimisationService
     optimisation_scheduler: OptimisationScheduler
     index_status: IndexStatus
+    leadership: Leadership
     withdraw_user: WithdrawUser = withdraw_user
     traffic: Traffic = field(default_factory=Traffic)
-    _works: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
     _vectors_seen: int = 0
     """The newest vector of an hour ago."""
@@ -126,52 +126,68 @@ class Reflexio:
         finally:
             self._is_wiping = False
 
-    def start(self) -> None:
-        """Starts the background work."""
-        indexing = (self._warm, self._index, self._embed)
-        for work in (self._tidy_hourly, self._finish_erasures, *indexing, self._learn, self._aggregate, self._optimise):
+    def start_serving(self) -> None:
+        """Starts what a server does beside its callers: little, so that it never holds them up."""
+        for work in (self._warm, self._watch_backlog):
             self._tasks.start(restart_on_error(work))
+
+    async def work_until_cancelled(self) -> None:
+        """Runs jobs, and the schedules as long as this process leads: learning, indexing, aggregation, tidying."""
+        await self._load_learner()
+        if not self.is_shared:
+            await self.leadership.acquire()
+        await self.work.start()
+        upkeep = (self._tidy_hourly, self._finish_erasures, self._index, self._embed)
+        schedules = (*upkeep, self._learn, self._aggregate, self._optimise)
+        while True:
+            await self.leadership.acquire()
+            tasks = BackgroundTasks()
+            for schedule in schedules:
+                tasks.start(restart_on_error(schedule))
+            try:
+                await self.leadership.lost()
+            finally:
+                await tasks.cancel_all()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several workers may run jobs on this database at the same time."""
+        return self.database.type == "postgresql"
 
     async def _warm(self) -> None:
         await self.database.warm(self.embedder.name)
+
+    async def _watch_backlog(self) -> None:
+        seen = -1
+        while True:
+            if (version := self.database.changes.version) != seen:
+                seen = version
+                await self.index_status.refresh_when_due(self.database)
+            await asyncio.sleep(STATUS_SECONDS)
+
+    async def _load_learner(self) -> None:
+        # Loading the learner's modules takes long; on the event loop it would block all jobs.
+        with suppress(ReflexioError):  # the first window reports the error
+            await asyncio.to_thread(self.setup_for, Config())
 
     async def _embed(self) -> None:
         def is_quiet() -> bool:
             # Turns are found by their words before they have vectors: embedding yields to learning too.
             return self.traffic.is_quiet and not self.learning_scheduler.is_learning
 
-        await keep_embedding(self.database, self.embedder, self.index_status, is_quiet)
+        await keep_embedding(self.database, self.embedder, is_quiet)
 
     async def _index(self) -> None:
-        await keep_indexing(self.database, self.index_status, lambda: self.traffic.is_busy)
+        await keep_indexing(self.database, lambda: self.traffic.is_busy)
 
     async def _learn(self) -> None:
-        await self._take_over()
-        # Loading the learner's modules takes long; on the event loop it would block all callers.
-        with suppress(ReflexioError):  # the first window reports the error
-            await asyncio.to_thread(self.setup_for, Config())
         await self.learning_scheduler.run(lambda: self.traffic.is_busy)
 
     async def _aggregate(self) -> None:
-        await self._works.wait()
         await self.aggregation_scheduler.run(self.traffic.wait_for_quiet)
 
     async def _optimise(self) -> None:
-        await self._works.wait()
         await self.optimisation_scheduler.run()
-
-    async def _take_over(self) -> None:
-        """Waits for the process lock: of several servers on one folder, one learns; when it ends, another one does."""
-        is_logged = False
-        while not self._works.is_set():
-            try:
-                await self.work.start()
-                self._works.set()
-            except StorageTaken as error:
-                if not is_logged:
-                    log.warning("this server does not learn: %s", error)
-                is_logged = True
-                await asyncio.sleep(TAKE_OVER_SECONDS)
 
     async def tidy(self) -> None:
         """Removes rows that nobody will ask for again, and the former content of what was deleted."""
@@ -188,7 +204,6 @@ class Reflexio:
     async def _finish_erasures(self) -> None:
         """Goes on with erasures that the end of a process interrupted. A caller who repeats the call comes first, for
         the receipt."""
-        await self._works.wait()
         while True:
             before = self.clock.now() - ERASURE_LEFT_SECONDS
             for org_id in await self.database.erasing_organisations(ORGANISATIONS_AT_ONCE):
@@ -205,15 +220,24 @@ class Reflexio:
     async def close(self) -> None:
         await self._tasks.cancel_all()
         await self.work.close()
+        await self.leadership.release()
         await self.embedder.aclose()
         await self.database.close()
 
 
 async def open_database(settings: Settings) -> Database:
+    """PostgreSQL where an address is set, else SQLite in the data folder."""
+    cap = settings.max_daily_tokens
+    if settings.database:
+        try:
+            from reflexio.storage.postgres import open_postgres
+        except ModuleNotFoundError as error:
+            remedy = "install it with pip install 'reflexio-learn[server,postgres]'"
+            raise InvalidRequest(f"REFLEXIO_DATABASE needs the driver of PostgreSQL; {remedy}.") from error
+        return await asyncio.to_thread(open_postgres, settings.database, max_daily_tokens=cap)
     from reflexio.storage.sqlite import open_sqlite
 
-    path, cap = settings.data / DATABASE, settings.max_daily_tokens
-    return await asyncio.to_thread(open_sqlite, path, max_daily_tokens=cap)
+    return await asyncio.to_thread(open_sqlite, settings.data / DATABASE, max_daily_tokens=cap)
 
 
 def choose_embedder(settings: Settings) -> Embedder:
@@ -224,11 +248,29 @@ def choose_embedder(settings: Settings) -> Embedder:
     return CachedEmbedder(resolve(settings.embedder, api_key=key, base_url=url))
 
 
-def choose_work(settings: Settings, database: Database, clock: Clock) -> Work:
-    def process_lock() -> ProcessLock:
-        return ProcessLock(settings.data / LOCK)
+def choose_leadership(settings: Settings, database: Database) -> Leadership:
+    if database.type == "postgresql":
+        return LeaseLeadership(database.journal, uuid4().hex)
+    return FileLeadership(settings.data / LOCK)
 
-    return DurableWork(database.journal, concurrency=settings.concurrency, clock=clock, process_lock=process_lock)
+
+def choose_work(settings: Settings, database: Database, leadership: Leadership, clock: Clock) -> Work:
+    async def is_working() -> bool:
+        """Gives a worker that starts beside this process a moment."""
+        for _ in range(WORKER_LOOKS):
+            if await leadership.is_taken():
+                return True
+            await asyncio.sleep(WORKER_SECONDS / WORKER_LOOKS)
+        return False
+
+    return DurableWork(
+        database.journal,
+        is_alone=database.type == "sqlite",
+        changes=database.changes,
+        is_working=is_working,
+        concurrency=settings.concurrency,
+        clock=clock,
+    )
 
 
 def choose_learner(settings: Settings, chats: ChatModels, config: Config, local: Callable[[], Learner]) -> Learner:
@@ -296,7 +338,8 @@ async def build(
 ) -> Reflexio:
     clock, embedder = clock or SystemClock(), embedder or choose_embedder(settings)
     database = await open_database(settings)
-    work = work or choose_work(settings, database, clock)
+    leadership = choose_leadership(settings, database)
+    work = work or choose_work(settings, database, leadership, clock)
     addresses = outgoing_addresses(settings, database)
     scopes, stalls, chats = ScopeClassifier(embedder), StallMonitor(clock), ChatModels(settings, addresses)
 
@@ -341,4 +384,5 @@ async def build(
         optimisation,
         optimisation_scheduler,
         IndexStatus(clock),
+        leadership,
     )

@@ -26,6 +26,8 @@ ReflexioError
 │  ├─ StorageCorrupt       damaged file
 │  ├─ StorageReadOnly      folder or file without write permission
 │  ├─ StorageTaken         another process works on it
+│  ├─ LeaseLost            nobody: another worker has the job
+│  ├─ NoWorker             no worker is running
 │  └─ StorageFull          no space left
 ├─ ClientClosed            the caller: create another client
 ├─ ServerUnreachable       the client could not reach the server
@@ -195,6 +197,15 @@ class StorageReadOnly(StorageUnavailable):
 
 class StorageTaken(StorageUnavailable):
     """Another Reflexio process works on {path!r} already; stop it, or choose another folder with --data."""
+
+
+class LeaseLost(StorageUnavailable):
+    """Another worker has taken this job, or somebody cancelled it; what was done here is dropped."""
+
+
+class NoWorker(StorageUnavailable):
+    """No worker is running, so nothing is learned; start one with `reflexio worker`, or `reflexio serve` without
+    --no-worker."""
 
 
 class StorageFull(StorageUnavailable):

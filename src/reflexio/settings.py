@@ -43,7 +43,8 @@ class RateLimit:
 class Settings:
     """How this process runs. The variable of a field is its name in capitals: REFLEXIO_DATA, REFLEXIO_PORT …
 
-    data: folder of the embedded database. host, port: where to listen. api_key: a key for the organisation `default`.
+    data: folder of the embedded database. database: address of a PostgreSQL instead. host, port: where to listen.
+    api_key: a key for the organisation `default`.
     max_body_bytes: the largest request body. rate_limits: such as "600/minute,publish_interaction=60/minute".
     cors_origins: origins of web pages that may call, comma separated. agent_version: of publishes that name none.
     embedder: "local", or such as "openai:text-embedding-3-small". model: such as "openai:gpt-5-mini"; the local
@@ -80,6 +81,7 @@ class Settings:
     minimax_api_key: str = field(default="", metadata={"variable": "MINIMAX_API_KEY"}, repr=False)
     xai_api_key: str = field(default="", metadata={"variable": "XAI_API_KEY"}, repr=False)
     zai_api_key: str = field(default="", metadata={"variable": "ZAI_API_KEY"}, repr=False)
+    database: str = field(default="", repr=False)
     scripts: Path | None = None
     max_connections: int = 1000
     require_key: bool = False

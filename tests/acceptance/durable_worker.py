@@ -50,11 +50,11 @@ class Worker:
 async def main(folder: Path, moment: str, deaths: int, jobs: Sequence[str]) -> None:
     """Each job is `name@lane`."""
     worker, database = Worker(folder, moment), open_sqlite(folder / "data.db")
-    work = DurableWork(
-        database.journal, crashes=deaths, process_lock=lambda: ProcessLock(folder / "work.lock", timeout=0.2)
-    )
+    work = DurableWork(database.journal, changes=database.changes, crashes=deaths)
     work.register("workflow", worker.workflow)
+    lock = ProcessLock(folder / "work.lock", timeout=0.2)
     try:
+        lock.__enter__()
         await work.start()
     except StorageTaken as taken:
         print(f"taken: {taken}", flush=True)
@@ -70,6 +70,7 @@ async def main(folder: Path, moment: str, deaths: int, jobs: Sequence[str]) -> N
         job_ = await work.wait(name)
         print(f"{name} {job_.state} {(job_.result or {}).get('said')}", flush=True)
     await work.close()
+    lock.__exit__()
     await database.close()
     print("closed", flush=True)
 

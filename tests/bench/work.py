@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from reflexio.engine.job_runner import DurableWork
-from reflexio.engine.process_lock import ProcessLock
 from reflexio.ports.work import Json, Steps
 from reflexio.storage.sqlite import open_sqlite
 from tests.bench.report import Figure, milliseconds
@@ -42,7 +41,7 @@ class Stopwatch:
 
 async def measure(folder: Path) -> list[dict[str, object]]:
     watch, database = Stopwatch(), open_sqlite(folder / "data.db")
-    engine = DurableWork(database.journal, process_lock=lambda: ProcessLock(folder / "work.lock"))
+    engine = DurableWork(database.journal, changes=database.changes)
     engine.register("three", watch.workflow)
     memory, began = _memory(), time.perf_counter()
     await engine.start()

@@ -6,14 +6,24 @@ from pathlib import Path
 import pytest
 
 from reflexio.ports.storage import Database, Store
+from reflexio.storage.postgres import open_postgres
 from reflexio.storage.sqlite import open_sqlite
 
-BACKENDS: dict[str, Callable[[Path], Database]] = {"sqlite": lambda folder: open_sqlite(folder / "reflexio.db")}
+OpenDatabase = Callable[[], Database]
 
 
-@pytest.fixture(params=BACKENDS)
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    database = BACKENDS[request.param](tmp_path)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def open_again(request: pytest.FixtureRequest, tmp_path: Path) -> OpenDatabase:
+    """Opens the test's own database, which begins empty; each call opens the same one."""
+    if request.param == "sqlite":
+        return lambda: open_sqlite(tmp_path / "reflexio.db")
+    url = request.getfixturevalue("empty_postgres")
+    return lambda: open_postgres(url)
+
+
+@pytest.fixture
+async def database(open_again: OpenDatabase) -> AsyncIterator[Database]:
+    database = open_again()
     yield database
     await database.close()
 

@@ -30,8 +30,9 @@ from reflexio.retrieval.embedding_backlog import embed_some, index_rows
 from reflexio.retrieval.immediate import ImmediateEmbedder
 from reflexio.storage.fulltext import prepared
 from reflexio.storage.fulltext.index import stored_terms
+from reflexio.storage.sqlite import open_sqlite
 from tests.builders import request, said
-from tests.contract.conftest import BACKENDS
+from tests.contract.conftest import OpenDatabase
 
 ANNS = LearningFilter(Kind.USER_PLAYBOOK, user_id="ann")
 ALL = LearningFilter(Kind.USER_PLAYBOOK)
@@ -272,14 +273,13 @@ async def test_vectors_of_two_models_are_never_compared(database: Database, stor
     assert await by_vector(store, "serve tea") == rows
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-async def test_opening_again_finds_the_same(backend: str, tmp_path: Path) -> None:
-    first = BACKENDS[backend](tmp_path)
+async def test_opening_again_finds_the_same(open_again: OpenDatabase) -> None:
+    first = open_again()
     rows = await add(first.of("acme"), *(playbook(f"serve tea {n}") for n in range(50)))
     await embed(first)
     before = await by_vector(first.of("acme"), "serve tea 7", limit=50)
     await first.close()
-    second = BACKENDS[backend](tmp_path)
+    second = open_again()
     await second.warm(WORDS.name)
     assert await by_vector(second.of("acme"), "serve tea 7", limit=50) == before
     assert sorted(before) == rows
@@ -362,7 +362,7 @@ async def test_more_rows_than_a_statement_binds_can_be_asked_for(tmp_path: Path)
 
     event.listen(Engine, "connect", limited)
     try:
-        database = BACKENDS["sqlite"](tmp_path)
+        database = open_sqlite(tmp_path / "reflexio.db")
         store = database.of("acme")
         for start in range(0, 12_000, 500):
             await add(store, *(playbook(f"tea {n}") for n in range(start, start + 500)))

@@ -8,38 +8,45 @@ from typing import Any
 
 import pytest
 
+from reflexio.engine import job_runner
 from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.engine.process_lock import ProcessLock
 from reflexio.errors import NotFound, StorageUnavailable
 from reflexio.ports.clock import SystemClock
-from reflexio.ports.work import Job, Journal, Json, Steps, Work, Workflow
+from reflexio.ports.storage import Changes, Database
+from reflexio.ports.work import Job, Journal, Json, State, Steps, Work, Workflow
+from reflexio.storage.postgres import open_postgres
 from reflexio.storage.sqlite import open_sqlite
+from reflexio.storage.tables import journal as journal_tables
+from tests.contract.conftest import OpenDatabase
 
 PATIENCE = 30
 OpenWork = Callable[..., Awaitable[Work]]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Journal]:
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+async def journal(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Journal, Changes | None]]:
     if request.param == "memory":
-        yield MemoryJournal()
+        yield MemoryJournal(), None
         return
-    database = open_sqlite(tmp_path / "data.db")
-    yield database.journal
+    database: Database
+    if request.param == "sqlite":
+        database = open_sqlite(tmp_path / "data.db")
+    else:
+        database = open_postgres(request.getfixturevalue("empty_postgres"))
+    yield database.journal, database.changes
     await database.close()
 
 
 @pytest.fixture
-async def open_work(journal: Journal, tmp_path: Path) -> AsyncIterator[OpenWork]:
+async def open_work(journal: tuple[Journal, Changes | None]) -> AsyncIterator[OpenWork]:
     """Opens an engine; the next one continues with what the last one left."""
     opened = list[Work]()
 
     async def open_(*, concurrency: int = 8, version: int = 1, starts: bool = True, **workflows: Workflow) -> Work:
         for work in opened:
             await work.close()
-        lock = ProcessLock(tmp_path / "work.lock", timeout=0.1)
-        work = DurableWork(journal, concurrency=concurrency, grace=0.3, process_lock=lambda: lock)
+        work = DurableWork(journal[0], changes=journal[1], concurrency=concurrency, grace=0.3)
         opened[:] = [work]
         for name, workflow in workflows.items():
             work.register(name, workflow, version=version)
@@ -510,6 +517,7 @@ async def test_old_jobs_are_forgotten_and_unfinished_ones_are_not(open_work: Ope
         await work.enqueue("recording", name, {"job": name}, lane=name)
     await ended(work, "a")
     await ended(work, "b")
+    assert {await recording.next_begun() for _ in range(3)} == {"a.one", "b.one", "c.one"}
     now = SystemClock().now()
     assert await work.forget(now - 3600) == 0
     assert await work.forget(now + 3600) == 2
@@ -559,3 +567,136 @@ async def test_close_may_be_called_twice(open_work: OpenWork) -> None:
     work = await open_work()
     await work.close()
     await work.close()
+
+
+@pytest.fixture
+async def two_processes(
+    open_again: OpenDatabase, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[..., Awaitable[DurableWork]]]:
+    """Starts engines that share a journal, as those of several processes do."""
+    monkeypatch.setattr(job_runner, "BEAT_SECONDS", 0.05)
+    opened: list[tuple[Database, DurableWork]] = []
+
+    async def start(*, works: bool = True, **workflows: Workflow) -> DurableWork:
+        database = open_again()
+        work = DurableWork(database.journal, changes=database.changes, is_alone=False, grace=0.3)
+        opened.append((database, work))
+        for name, workflow in workflows.items():
+            work.register(name, workflow)
+        if works:
+            await work.start()
+        return work
+
+    yield start
+    for database, work in opened:
+        await work.close()
+        await database.close()
+
+
+async def test_a_job_enqueued_by_one_process_runs_in_another(
+    two_processes: Callable[..., Awaitable[DurableWork]],
+) -> None:
+    recording = RecordingWorkflow()
+    await two_processes(recording=recording)
+    server = await two_processes(works=False, recording=recording)
+    await server.enqueue("recording", "k", {"job": "a"}, lane="l")
+    assert (await ended(server, "k")).result == {"job": "a"}
+
+
+async def test_two_workers_keep_the_order_of_a_lane_and_share_the_lanes(
+    two_processes: Callable[..., Awaitable[DurableWork]],
+) -> None:
+    first, second = RecordingWorkflow("one", "two"), RecordingWorkflow("one", "two")
+    await two_processes(recording=first)
+    other = await two_processes(recording=second)
+    gate = first.hold("l0.one"), second.hold("l0.one")
+    names = [(lane, number) for number in range(4) for lane in "klmnop"]
+    for lane, number in names:
+        await other.enqueue("recording", f"{lane}{number}", {"job": f"{lane}{number}"}, lane=lane)
+    for name in ("k3", "m3", "n3", "o3", "p3"):
+        await ended(other, name)
+    for held in gate:
+        held.set()
+    await ended(other, "l3")
+    finished = first.finished + second.finished
+    assert sorted(finished) == sorted(f"{lane}{number}.{step}" for lane, number in names for step in ("one", "two"))
+    for steps in (first.finished, second.finished):
+        for lane in "klmnop":
+            mine = [step for step in steps if step.startswith(lane)]
+            assert mine == sorted(mine)
+
+
+async def test_a_job_of_a_silent_worker_is_taken_over_and_its_finished_steps_are_kept(
+    two_processes: Callable[..., Awaitable[DurableWork]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_tables, "LEASE", 300)
+    first, second = RecordingWorkflow("one", "two"), RecordingWorkflow("one", "two")
+    first.hold("a.two")
+    dying = await two_processes(recording=first)
+    await dying.enqueue("recording", "k", {"job": "a"}, lane="l")
+    assert [await first.next_begun(), await first.next_begun()] == ["a.one", "a.two"]
+    await dying.crash()
+    rescuer = await two_processes(recording=second)
+    assert (await ended(rescuer, "k")).state == "done"
+    assert (first.finished, second.finished) == (["a.one"], ["a.two"])
+
+
+async def test_a_worker_that_slept_cannot_end_the_job_of_another(
+    two_processes: Callable[..., Awaitable[DurableWork]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_tables, "LEASE", 300)
+    first, second = RecordingWorkflow("one", "two"), RecordingWorkflow("one", "two")
+    asleep, awake = first.hold("a.two"), second.hold("a.two")
+    sleeper = await two_processes(recording=first)
+    await sleeper.enqueue("recording", "k", {"job": "a"}, lane="l")
+    assert [await first.next_begun(), await first.next_begun()] == ["a.one", "a.two"]
+    monkeypatch.setattr(sleeper._journal, "beat", _never)  # as after SIGSTOP
+    rescuer = await two_processes(recording=second)
+    assert await second.next_begun() == "a.two"
+    asleep.set()
+    while sleeper._running:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    job = await rescuer.get("k")
+    assert job is not None
+    assert job.state == "running"
+    awake.set()
+    assert await ended(rescuer, "k") == Job("k", "recording", "done", {"job": "a"})
+
+
+async def _never(worker: str) -> dict[str, State]:
+    await asyncio.Event().wait()
+    return {}
+
+
+async def test_a_job_is_cancelled_by_another_process_and_its_lane_goes_on_after_the_step(
+    two_processes: Callable[..., Awaitable[DurableWork]],
+) -> None:
+    recording = RecordingWorkflow("one", "two")
+    gate = recording.hold("a.one")
+    await two_processes(recording=recording)
+    server = await two_processes(works=False, recording=recording)
+    await server.enqueue("recording", "a", {"job": "a"}, lane="l")
+    await server.enqueue("recording", "b", {"job": "b"}, lane="l")
+    assert await recording.next_begun() == "a.one"
+    assert await server.cancel("a")
+    assert (await ended(server, "a")).state == "cancelled"
+    gate.set()
+    assert (await ended(server, "b")).state == "done"
+    assert recording.finished == ["a.one", "b.one", "b.two"]
+
+
+async def test_one_process_leads_and_another_takes_over(
+    open_again: OpenDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = open_again()
+    assert not await database.journal.has_leader()
+    assert await database.journal.lead("first")
+    assert not await database.journal.lead("second")
+    assert await database.journal.lead("first")
+    assert await database.journal.has_leader()
+    await database.journal.resign("first")
+    assert await database.journal.lead("second")
+    monkeypatch.setattr(journal_tables, "LEASE", -1)
+    assert await database.journal.lead("second")
+    assert await database.journal.lead("third"), "the lease of the second has ended"
+    await database.close()

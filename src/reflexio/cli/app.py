@@ -38,6 +38,12 @@ SERVER, CONVERSATIONS = "The server", "Conversations and what was learned"
 DECISIONS, OPERATION = "Learning and review", "Operation"
 
 
+Database = Annotated[
+    str | None,
+    typer.Option(help="PostgreSQL with pgvector, postgresql://user@host/name (REFLEXIO_DATABASE), instead of --data."),
+]
+
+
 @app.callback(invoke_without_command=True)
 def root(show_version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
     if show_version:
@@ -56,13 +62,36 @@ def serve(
     data: Annotated[
         Path | None, typer.Option(help="Folder of the embedded database (REFLEXIO_DATA, else ~/.reflexio).")
     ] = None,
+    database: Database = None,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Start no worker beside the server; run `reflexio worker` apart.")
+    ] = False,
 ) -> None:
-    """Start the server. It runs until Ctrl-C or SIGTERM."""
+    """Start the server, and a worker that learns beside it. They run until Ctrl-C or SIGTERM."""
     from reflexio.server.run import serve as run
 
-    options: dict[str, Any] = {"host": host, "port": port}
+    options: dict[str, Any] = {"host": host, "port": port, "database": database}
     named = {name: value for name, value in options.items() if value is not None}
-    run(dataclasses.replace(read_settings(data), **named))
+    run(dataclasses.replace(read_settings(data), **named), with_worker=not no_worker)
+
+
+@app.command(rich_help_panel=SERVER, epilog="Example: reflexio worker --database postgresql://reflexio@db/reflexio")
+def worker(
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the embedded database (REFLEXIO_DATA, else ~/.reflexio).")
+    ] = None,
+    database: Database = None,
+    beside_server: Annotated[bool, typer.Option("--beside-server", hidden=True)] = False,
+) -> None:
+    """Learn, index and aggregate what servers store. It runs until Ctrl-C or SIGTERM.
+
+    On PostgreSQL any number of workers share the work. On the embedded database one works, and others wait to take
+    over.
+    """
+    from reflexio.server.worker import run_worker
+
+    settings = read_settings(data)
+    run_worker(dataclasses.replace(settings, database=database or settings.database), beside_server=beside_server)
 
 
 @app.command(rich_help_panel=SERVER, epilog="Example: reflexio demo --open")

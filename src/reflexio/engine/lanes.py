@@ -1,37 +1,34 @@
-"""Which job runs next: one of a lane at a time, and a fair share of the slots for each organisation."""
+"""Which of the waiting jobs run next: a fair share of the places for each organisation, and no lane starves another."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping
 
-from reflexio.ports.fair_share import FairSlots
-
-
-@dataclass
-class _Lane:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
+from reflexio.ports.fair_share import may_take_place
+from reflexio.ports.work import WaitingJob
 
 
-class LaneLimiter:
-    """One job of a lane at a time, lanes side by side in fair slots.
+def choose_jobs(
+    waiting: Iterable[WaitingJob], held: Counter[str], places: int, served: Mapping[str, int]
+) -> list[WaitingJob]:
+    """The jobs to begin now, of jobs in different lanes, oldest first.
 
-    Only one job of a lane waits for a free slot, so a long lane does not delay the others.
+    `held` counts the places of each organisation. A free place goes to the organisation that holds the fewest, and
+    within it to the lane that was `served` longest ago, which has the smallest number.
     """
+    held = Counter(held)
+    queues: defaultdict[str, deque[WaitingJob]] = defaultdict(deque)
+    for job in sorted(waiting, key=lambda job: served.get(job.lane, 0)):
+        queues[job.organisation].append(job)
+    chosen: list[WaitingJob] = []
+    while waiting_organisations := [name for name in queues if _may_begin(name, held, places, queues)]:
+        organisation = min(waiting_organisations, key=held.__getitem__)
+        held[organisation] += 1
+        chosen.append(queues[organisation].popleft())
+        if not queues[organisation]:
+            del queues[organisation]
+    return chosen
 
-    def __init__(self, concurrency: int) -> None:
-        self._slots = FairSlots(concurrency)
-        self._lanes: dict[str, _Lane] = {}
 
-    @asynccontextmanager
-    async def slot(self, name: str, organisation: str = "") -> AsyncIterator[None]:
-        lane = self._lanes.setdefault(name, _Lane())
-        lane.users += 1
-        try:
-            async with lane.lock, self._slots.slot(organisation):
-                yield
-        finally:
-            lane.users -= 1
-            if not lane.users:
-                del self._lanes[name]
+def _may_begin(organisation: str, held: Counter[str], places: int, waiting: Mapping[str, object]) -> bool:
+    organisations = len((+held).keys() | waiting.keys())
+    return may_take_place(places=places, taken=held.total(), own=held[organisation], organisations=organisations)

@@ -23,6 +23,10 @@ from reflexio.ports.storage import Database, Receipt, Store, Tx
 DEFAULT_VERSION = "agent-v0"
 
 
+RESERVED_SECONDS = 60
+"""How long the scheduler leaves a user alone whose publish a caller waits for, should that caller's server die."""
+
+
 @dataclass(frozen=True)
 class PreparedPublish:
     """A publish ready to be stored."""
@@ -52,11 +56,14 @@ def prepare(publish_request: PublishRequest, now: int, default_version: str) -> 
     return PreparedPublish(request, turns, [f"{empty} empty interaction(s) were left out"] if empty else [])
 
 
-def _store(tx: Tx, publish: PreparedPublish, now: int) -> None:
+def _store(tx: Tx, publish: PreparedPublish, now: int, *, reserved: bool) -> None:
+    if not publish.request.evaluation_only:
+        # First, which locks the user where several processes write: turns are numbered in the order of their commits.
+        tx.users.mark_unlearned(publish.request.user_id, now)
+        if reserved:
+            tx.users.reserve(publish.request.user_id, now + RESERVED_SECONDS)
     tx.requests.add(publish.request)
     tx.interactions.add(publish.request, publish.turns)
-    if not publish.request.evaluation_only:
-        tx.users.mark_unlearned(publish.request.user_id, now)
 
 
 def _response(publish: PreparedPublish, database: Database) -> PublishResponse:
@@ -81,8 +88,11 @@ async def publish(
     *,
     idempotency_key: str = "",
     default_version: str = DEFAULT_VERSION,
+    reserved: bool = False,
 ) -> PublishResponse:
     """Stores the turns. With an idempotency key, a repeated call gets the first response and stores nothing.
+
+    With `reserved`, the scheduler leaves the user alone for a while: the caller learns these turns now.
 
     The transaction that stores them reads what is to be redacted, so that no publish overtakes a change of that. The
     redaction itself is made outside: it may take long, and everybody waits for the writer.
@@ -91,7 +101,7 @@ async def publish(
     prepared = prepare(publish_request, now, default_version)
     kinds = frozenset[RedactionKind]()
     while True:
-        attempt = await _attempt(database, publish_request, prepared, kinds, idempotency_key)
+        attempt = await _attempt(database, publish_request, prepared, kinds, idempotency_key, reserved)
         outcome = await store.write(attempt.store)
         if isinstance(outcome, PublishResponse):
             return outcome
@@ -104,13 +114,14 @@ async def _attempt(
     prepared: PreparedPublish,
     kinds: frozenset[RedactionKind],
     key: str,
+    reserved: bool,
 ) -> "_Attempt":
     turns, redacted = await redact_turns(prepared.turns, kinds)
     count = sum(redacted.values()) if redacted else 0
     stored = replace(prepared, turns=turns, request=prepared.request.model_copy(update={"redacted_count": count}))
     response = _response(stored, database).model_copy(update={"redacted": redacted})
     fingerprint = _fingerprint(publish_request, turns, kinds) if key else ""
-    return _Attempt(stored, kinds, key, fingerprint, response)
+    return _Attempt(stored, kinds, key, fingerprint, response, reserved)
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,7 @@ class _Attempt:
     key: str
     fingerprint: str
     response: PublishResponse
+    reserved: bool
 
     def store(self, tx: Tx) -> PublishResponse | frozenset[RedactionKind]:
         """Stores it, or returns the kinds that must be redacted instead."""
@@ -135,7 +147,7 @@ class _Attempt:
             first = tx.receipts.get(self.key)
             assert first is not None, "a receipt that cannot be added exists"
             return self._repeat(first)
-        _store(tx, self.publish, now)
+        _store(tx, self.publish, now, reserved=self.reserved)
         return self.response
 
     def _repeat(self, first: Receipt) -> PublishResponse | frozenset[RedactionKind]:

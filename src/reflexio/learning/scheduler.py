@@ -6,12 +6,13 @@ The database knows who has unlearned turns; users are learned side by side, each
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from reflexio.errors import ReflexioError
+from reflexio.interactions.publish import RESERVED_SECONDS
 from reflexio.jobs.background import BackgroundTasks
 from reflexio.jobs.token_budget import allowed
 from reflexio.learning.failure import fail
@@ -69,7 +70,7 @@ class LearningScheduler:
         """Runs until cancelled. Callers go first: while many calls come in, few windows are started at a time."""
         while True:
             self._has_room.clear()
-            writes = self.database.store_writes
+            writes = self.database.changes.version
             try:
                 await self.start_due(MOST_RUNNING_WHEN_BUSY if is_busy() else MOST_RUNNING)
             except ReflexioError as error:
@@ -79,7 +80,7 @@ class LearningScheduler:
                     await (asyncio.sleep(POLL_SECONDS) if is_busy() else self._has_room.wait())
             for _ in range(IDLE_POLLS):
                 # Nobody has unlearned turns, so nobody becomes due by the time alone.
-                if not self._nobody_waits or self.database.store_writes != writes:
+                if not self._nobody_waits or self.database.changes.version != writes:
                     break
                 await asyncio.sleep(POLL_SECONDS)
 
@@ -126,7 +127,10 @@ class LearningScheduler:
         store, now = self.database.of(waiting.org_id), self.clock.now()
 
         def plan(tx: Tx) -> PlannedWindow | None:
-            config = stored_config(tx)
+            config, user = stored_config(tx), tx.users.waiting(waiting.user_id)
+            # Far ahead: reserved by a clock that was set back since.
+            if user and 0 < user.reserved_until - now <= RESERVED_SECONDS:
+                return None
             if tx.stalls.get() and not self._may_probe(waiting.org_id, config, now):
                 return None
             if self.stalls.is_paused(waiting.org_id, now) or self._is_full(waiting.org_id, config):
@@ -183,15 +187,6 @@ class LearningScheduler:
         waiting = await store.read(lambda tx: tx.users.waiting(task.user_id))
         if waiting is not None and waiting.attempts == attempts and waiting.unlearned_since:
             await fail(task, store, self.clock, self.stalls, ReflexioError(job.error or job.state))
-
-    @contextmanager
-    def reserve(self, org_id: str, user_id: str) -> Iterator[None]:
-        """Keeps the scheduler from a user while a caller waits for that user's turns to be learned."""
-        self._running[org_id, user_id] += 1
-        try:
-            yield
-        finally:
-            self._release(org_id, user_id)
 
     def _release(self, org_id: str, user_id: str) -> None:
         self._running[org_id, user_id] -= 1

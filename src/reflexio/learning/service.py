@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import uuid4
 
-from reflexio.errors import Conflict, NotFound, StorageTaken
+from reflexio.errors import Conflict, NotFound, NoWorker
 from reflexio.jobs import operations
 from reflexio.jobs.operations import OperationRun
 from reflexio.jobs.token_budget import USED_UP, allowed
@@ -67,7 +67,15 @@ class LearningService:
 
     async def learn_publish(self, store: Store, user_id: str, response: PublishResponse) -> PublishResponse:
         """Learns exactly the turns of one publish; the response says what came of it."""
+        try:
+            await self.work.ready()
+            return await self._learn_publish(store, user_id, response)
+        except NoWorker as error:
+            return response.model_copy(update={"learning_reason": str(error)})
+        finally:
+            await store.write(lambda tx: tx.users.reserve(user_id, 0))
 
+    async def _learn_publish(self, store: Store, user_id: str, response: PublishResponse) -> PublishResponse:
         def plan(tx: Tx) -> tuple[list[PlannedWindow], int]:
             turns = tx.interactions.unlearned(user_id, MOST_INTERACTIONS, request_id=response.request_id)
             waiting = tx.users.waiting(user_id)
@@ -78,10 +86,6 @@ class LearningService:
             return response.model_copy(update={**values, **shown})
 
         counts: dict[str, int] = {}
-        try:
-            await self.work.ready()
-        except StorageTaken:
-            return response.model_copy(update={"learning_reason": "another server learns from this data"})
         windows, attempts = await store.read(plan)
         for window in windows:
             if not await store.read(lambda tx: is_within_budget(tx, self.clock.now())):

@@ -7,11 +7,11 @@ small batches and a share of one processor, so that it never stops either. Organ
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from reflexio.errors import ProviderError, ProviderRefused, ProviderUnavailable, ReflexioError
 from reflexio.ports.embedding import Embedder
 from reflexio.ports.storage import Database, RowTerms, Unembedded
-from reflexio.retrieval.index_status import IndexStatus
 
 log = logging.getLogger("reflexio.embed")
 
@@ -87,15 +87,15 @@ async def _embed_alone(
         raise error
 
 
-async def _sleep_until_written(database: Database, status: IndexStatus, seen: tuple[int, int]) -> None:
-    """Sleeps while nothing is written. To look at two numbers costs nothing; to look into the database does."""
+async def _sleep_until_written(database: Database, seen: int) -> None:
+    """Sleeps while nothing is written. To look at a number costs nothing; to look into the tables does."""
     for _ in range(round(UNCHANGED / IDLE)):
         await asyncio.sleep(IDLE)
-        if (database.store_writes, status.turns_indexed) != seen:
+        if database.changes.version != seen:
             return
 
 
-async def keep_indexing(database: Database, status: IndexStatus, traffic: Callable[[], bool]) -> None:
+async def keep_indexing(database: Database, traffic: Callable[[], bool]) -> None:
     """Runs until cancelled: adds published turns to the word index, whatever the pace of publishing.
 
     It does not wait for callers, because without it turns would be found ever later; small batches keep each of them
@@ -104,10 +104,8 @@ async def keep_indexing(database: Database, status: IndexStatus, traffic: Callab
     after = ""
     while True:
         try:
-            is_busy, writes = traffic(), database.store_writes
+            is_busy, writes = traffic(), database.changes.version
             rows = await index_rows(database, BUSY_INDEXED if is_busy else TURNS_AT_ONCE, after=after)
-            status.turns_indexed += len(rows)
-            await status.refresh_when_due(database)
         except ReflexioError as error:
             log.error("turns are not indexed: %s", error)
             await asyncio.sleep(LONGEST_PAUSE)
@@ -117,12 +115,10 @@ async def keep_indexing(database: Database, status: IndexStatus, traffic: Callab
             is_last = len(rows) < BUSY_INDEXED and sum(row.letters for row in rows) < MANY_LETTERS
             await asyncio.sleep(IDLE if is_last else BUSY_PAUSE if is_busy else 0.0)
         else:
-            await _sleep_until_written(database, status, (writes, status.turns_indexed))
+            await _sleep_until_written(database, writes)
 
 
-async def keep_embedding(
-    database: Database, embedder: Embedder, status: IndexStatus, is_quiet: Callable[[], bool]
-) -> None:
+async def keep_embedding(database: Database, embedder: Embedder, is_quiet: Callable[[], bool]) -> None:
     """Runs until cancelled. After a provider error it retries with ever longer pauses.
 
     While it is not quiet, small batches and pauses leave the processors to others, but never all the time: without a
@@ -133,13 +129,14 @@ async def keep_embedding(
     while True:
         try:
             quiet, started = is_quiet(), clock.time()
-            seen = database.store_writes, status.turns_indexed
+            seen = database.changes.version
             rows = await embed_some(database, embedder, BATCH if quiet else BUSY_BATCH, after=after)
         except ProviderError as error:
             waiting = await database.read_vectors(lambda vectors: vectors.backlog())
             count = waiting.learnings_without_vector + waiting.turns_without_vector
             log.warning("embedding waits %.0f s with %d row(s) to embed: %s", pause, count, error)
-            status.failures += 1
+            with suppress(ReflexioError):  # only a figure
+                await database.write_vectors(lambda vectors: vectors.count_failure())
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
         except ReflexioError as error:
@@ -147,9 +144,8 @@ async def keep_embedding(
             await asyncio.sleep(LONGEST_PAUSE)
         else:
             pause = IDLE
-            status.record_embedded(len(rows))
             if not rows:
-                await _sleep_until_written(database, status, seen)
+                await _sleep_until_written(database, seen)
             else:
                 after = rows[-1].org_id
                 if not quiet:

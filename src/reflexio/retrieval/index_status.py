@@ -1,6 +1,7 @@
 """How far the word index and the vectors are behind what was stored, for health checks and metrics.
 
-The background work refreshes it, so that reading it costs no query. It counts rows of all organisations together.
+The server refreshes it when something was written, so that reading it costs no query. It counts rows of all
+organisations together.
 """
 
 import time
@@ -10,7 +11,7 @@ from dataclasses import asdict
 from math import ceil
 
 from reflexio.ports.clock import Clock
-from reflexio.ports.storage import Database, IndexBacklog
+from reflexio.ports.storage import Database, IndexBacklog, IndexCounts
 
 REFRESH_SECONDS = 1.0
 RATE_SECONDS = 30.0
@@ -18,24 +19,15 @@ RATE_SECONDS = 30.0
 
 
 class IndexStatus:
-    """The backlog as it was at most a second ago, and what was done since the start."""
+    """The backlog as it was at most a second ago, and what was done so far."""
 
     def __init__(self, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.turns_indexed = 0
-        self.rows_embedded = 0
-        self.failures = 0
+        self.counts = IndexCounts()
         self._clock = clock
         self._monotonic = monotonic
         self._backlog = IndexBacklog()
         self._refreshed_at: float | None = None
         self._embedded: deque[tuple[float, int]] = deque()
-
-    def record_embedded(self, count: int) -> None:
-        self.rows_embedded += count
-        now = self._monotonic()
-        self._embedded.append((now, count))
-        while self._embedded[0][0] < now - RATE_SECONDS:
-            self._embedded.popleft()
 
     def _seconds_left(self) -> int | None:
         """How long the rows that wait for a vector will wait at the pace of late; None while that is not known."""
@@ -51,8 +43,17 @@ class IndexStatus:
     async def refresh_when_due(self, database: Database) -> None:
         now = self._monotonic()
         if self._refreshed_at is None or now - self._refreshed_at >= REFRESH_SECONDS:
-            self._refreshed_at = now
-            self._backlog = await database.read_vectors(lambda vectors: vectors.backlog())
+            self._backlog, counts = await database.read_vectors(lambda vectors: (vectors.backlog(), vectors.counts()))
+            if self._refreshed_at is not None:
+                self._record_embedded(counts.rows_embedded - self.counts.rows_embedded)
+            self._refreshed_at, self.counts = now, counts
+
+    def _record_embedded(self, count: int) -> None:
+        now = self._monotonic()
+        if count:
+            self._embedded.append((now, count))
+        while self._embedded and self._embedded[0][0] < now - RATE_SECONDS:
+            self._embedded.popleft()
 
     def backlog(self) -> dict[str, int | None]:
         """Counts, the ages in seconds of the oldest rows, and how long the last vector will take at the pace of late.

@@ -133,7 +133,7 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: ServerApp) -> AsyncIterator[None]:
         parts = getattr(app.state, "reflexio", None) or await build(settings)
         app.open_gate(parts)
-        parts.start()
+        parts.start_serving()
         models = asyncio.create_task(_build_models())
         try:
             yield

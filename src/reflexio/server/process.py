@@ -1,12 +1,13 @@
 """A server in a process of its own, on a free port: for the demo, for benchmarks and for tests."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -35,7 +36,8 @@ class ServerProcess:
 
     def start(self) -> None:
         """Starts the server and waits until it is ready."""
-        process = subprocess.Popen(self._command, env=self._environment)  # noqa: S603
+        # In a group of its own, so that `kill` ends its worker as well.
+        process = subprocess.Popen(self._command, env=self._environment, start_new_session=True)  # noqa: S603
         self._process = process
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
@@ -54,9 +56,13 @@ class ServerProcess:
         return self._process.wait(TIMEOUT_SECONDS)
 
     def kill(self) -> None:
-        """Ends the server at once, as a power cut would."""
+        """Ends the server and its worker at once, as a power cut would."""
         assert self._process is not None
-        self._process.kill()
+        with suppress(ProcessLookupError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
         self._process.wait(TIMEOUT_SECONDS)
 
 

@@ -15,6 +15,7 @@ from reflexio.organisations.keys import DEFAULT_ORG
 from reflexio.server.app import create_app
 from reflexio.server.connections import ConnectionLimits, Connections
 from reflexio.server.log import install as install_log
+from reflexio.server.worker import WorkerProcess
 from reflexio.settings import Settings
 
 log = logging.getLogger("reflexio.server")
@@ -25,10 +26,11 @@ RESERVED_FILES = 128
 
 
 class _UvicornServer(uvicorn.Server):
-    def __init__(self, app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config, settings: Settings, worker: WorkerProcess | None) -> None:
         super().__init__(config)
         self._app = app
         self._settings = settings
+        self._worker = worker
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # Built here, where an unusable database or embedder is one sentence; inside the application it would be a
@@ -36,6 +38,8 @@ class _UvicornServer(uvicorn.Server):
         parts = self._app.state.reflexio = await build(self._settings)
         await _warn_without_key(parts)
         await _warn_of_models(parts)
+        if self._worker:
+            self._worker.start()
         try:
             await super().startup(sockets)
         except SystemExit as error:  # the reason is in the log already
@@ -43,6 +47,11 @@ class _UvicornServer(uvicorn.Server):
                 raise
             address = f"{self._settings.host}:{self._settings.port}"
             raise InvalidRequest(f"Cannot listen on {address}; choose another with --port or --host.") from error
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self._worker:
+            await self._worker.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Tells the application at once to stop: a caller that follows an operation would keep the server running."""
@@ -84,8 +93,8 @@ async def _warn_of_models(parts: Reflexio) -> None:
             log.warning("learning of %r will wait. %s", org_id, problem)
 
 
-def serve(settings: Settings) -> None:
-    """Serves until Ctrl-C or SIGTERM. Exits with code 3 when the server could not start."""
+def serve(settings: Settings, *, with_worker: bool = True) -> None:
+    """Serves until Ctrl-C or SIGTERM, with a worker beside it. Exits with code 3 when the server could not start."""
     install_log()
     app = create_app(settings)
     limits = ConnectionLimits(connections=_reserve_files(settings.max_connections))
@@ -103,7 +112,7 @@ def serve(settings: Settings) -> None:
         timeout_graceful_shutdown=20,
         timeout_keep_alive=round(limits.idle),
     )
-    server = _UvicornServer(app, config, settings)
+    server = _UvicornServer(app, config, settings, WorkerProcess(settings) if with_worker else None)
     try:
         server.run()
     except KeyboardInterrupt:

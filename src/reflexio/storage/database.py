@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, func, select, text, true
 
-from reflexio.ports.storage import Keys, Pool, Tx, Vectors
+from reflexio.ports.storage import Changes, Keys, Pool, Tx, Vectors
 from reflexio.storage.fulltext.prepared import PreparedTerms, TermsMissing, terms_of
 from reflexio.storage.integrity import broken_invariants
 from reflexio.storage.queries import organisations_with
@@ -34,11 +34,11 @@ class SqlDatabase(ABC):
     """Every organisation in one database."""
 
     type: str
+    changes: Changes
 
     def __init__(self, label: str, max_daily_tokens: int | None = None) -> None:
         self.label = label
         self.max_daily_tokens = max_daily_tokens
-        self.store_writes = 0
         self.journal = SqlJournal(self)
 
     @abstractmethod
@@ -163,15 +163,11 @@ class SqlStore:
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
         known: dict[str, str] = {}
-        try:
-            while True:
-                try:
-                    return await self._database.write(partial(self._write, fn, known), org_id=self.org_id)
-                except TermsMissing as missing:
-                    known |= await asyncio.to_thread(terms_of, missing.texts)
-        finally:
-            # Also when the caller gave up: the write may be made nevertheless.
-            self._database.store_writes += 1
+        while True:
+            try:
+                return await self._database.write(partial(self._write, fn, known), org_id=self.org_id)
+            except TermsMissing as missing:
+                known |= await asyncio.to_thread(terms_of, missing.texts)
 
     def _write(self, fn: Callable[[Tx], T], known: dict[str, str], connection: Connection) -> T:
         """Raises TermsMissing, which undoes what was written, when long texts are to be indexed."""

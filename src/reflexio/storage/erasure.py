@@ -30,7 +30,7 @@ from reflexio.models.learning import Kind
 from reflexio.ports.storage import UnfinishedErasure
 from reflexio.storage import schema
 from reflexio.storage.fulltext.terms import TermScope
-from reflexio.storage.queries import OrganisationRows, attributes
+from reflexio.storage.queries import OrganisationRows, attributes, json_field
 
 Condition = Callable[[str, str], ColumnElement[bool]]
 """From an organisation and a user to a condition on the rows of a table."""
@@ -129,14 +129,14 @@ def _vectors_left(org: str, user: str) -> ColumnElement[bool]:
 def _in_lane_of_reruns(org: str) -> ColumnElement[bool]:
     jobs = schema.jobs.c
     in_lane = jobs.lane.startswith(f"rerun:{org}/", autoescape=True)
-    return and_(in_lane, func.json_extract(jobs.data, "$.org_id") == org)
+    return and_(in_lane, json_field(jobs.data, "org_id") == org)
 
 
 def _jobs_of_user(org: str, user: str) -> ColumnElement[bool]:
-    jobs, in_data = schema.jobs.c, func.json_extract
+    jobs = schema.jobs.c
     in_lane = jobs.lane == f"{org}/{user}"
-    of_windows = and_(in_lane, in_data(jobs.data, "$.org_id") == org, in_data(jobs.data, "$.user_id") == user)
-    return or_(of_windows, and_(_in_lane_of_reruns(org), in_data(jobs.data, "$.scope.user_id") == user))
+    of_windows = and_(in_lane, json_field(jobs.data, "org_id") == org, json_field(jobs.data, "user_id") == user)
+    return or_(of_windows, and_(_in_lane_of_reruns(org), json_field(jobs.data, "scope.user_id") == user))
 
 
 def _answers_of_user(org: str, user: str) -> ColumnElement[bool]:
@@ -149,7 +149,7 @@ def _answers_left(org: str, user: str) -> ColumnElement[bool]:
 
 def _operations_of_user(org: str, user: str) -> ColumnElement[bool]:
     operations = schema.operations.c
-    asked = func.json_extract(operations.params, "$.user_id") == user
+    asked = json_field(operations.params, "user_id") == user
     return and_(operations.org_id == org, or_(operations.current_user_id == user, asked))
 
 
@@ -270,6 +270,8 @@ RULES = (
     ),
     ErasureRule(schema.clusters, "clusters without members are deleted", _nothing, _without_members),
     ErasureRule(schema.pools, "pools without playbooks are deleted", _nothing, POOLS),
+    ErasureRule(schema.index_counts, "kept: counts of all organisations together"),
+    ErasureRule(schema.leases, "kept: which worker runs the schedules"),
     ErasureRule(schema.keys, "kept: labels of the operator, and digests of tokens"),
     ErasureRule(schema.configs, "kept: the organisation's settings"),
     ErasureRule(schema.stalls, "kept until the provider works again: the provider's message"),

@@ -8,7 +8,7 @@ from reflexio.errors import StorageCorrupt, StorageNewer, StorageUnfinished
 from reflexio.storage.fulltext.index import FulltextIndex
 from reflexio.storage.schema import FULLTEXT_ENTITIES, metadata
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """All schema versions, oldest first; the last one is current. A test compares them with the migration files."""
 
 
@@ -20,7 +20,7 @@ def migrate(connection: Connection, path: str) -> None:
         raise StorageCorrupt(path=path)
     if revision == REVISIONS[-1]:
         _check_columns(connection, path)
-    elif revision is None and connection.dialect.name == "sqlite":
+    elif revision is None:
         _create(connection)
     elif revision is not None and revision not in REVISIONS:
         raise StorageNewer(path=path, found=revision, known=REVISIONS[-1])
@@ -41,9 +41,14 @@ def _check_columns(connection: Connection, path: str) -> None:
 
 def _create(connection: Connection) -> None:
     """Creates what all migrations together would create, in less time. A test compares the two."""
-    metadata.create_all(connection)
-    for entity in FULLTEXT_ENTITIES:
-        FulltextIndex(entity).create(connection)
+    if connection.dialect.name == "postgresql":
+        from reflexio.storage import postgres_schema
+
+        postgres_schema.create(connection)
+    else:
+        metadata.create_all(connection)
+        for entity in FULLTEXT_ENTITIES:
+            FulltextIndex(entity).create(connection)
     versions = Table(
         "alembic_version",
         MetaData(),

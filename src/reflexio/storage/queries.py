@@ -14,12 +14,15 @@ from sqlalchemy import (
     Delete,
     Select,
     Table,
+    Text,
     Update,
     func,
     literal,
     select,
     tuple_,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from reflexio.models.paging import Listing, Page, Position
 from reflexio.ports.storage import Days, TimeRange
@@ -136,6 +139,25 @@ def owned_by(column: ColumnElement[str], org_id: str | BindParameter[str]) -> Co
     from that index.
     """
     return func.coalesce(column, "") == org_id
+
+
+class json_field(FunctionElement[str]):  # noqa: N801  (it reads like func.name in a statement)
+    """A text inside a column of JSON, by its path: `json_field(jobs.c.data, "scope.user_id")`."""
+
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(json_field)
+def _json_extract(element: json_field, compiler: Any, **options: Any) -> str:
+    column, path = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"json_extract({column}, '$.' || {path})"
+
+
+@compiles(json_field, "postgresql")
+def _json_by_path(element: json_field, compiler: Any, **options: Any) -> str:
+    column, path = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"(CAST(NULLIF({column}, '') AS json) #>> string_to_array({path}, '.'))"
 
 
 def organisations_with(

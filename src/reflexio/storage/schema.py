@@ -23,6 +23,8 @@ from sqlalchemy import (
     false,
 )
 from sqlalchemy import text as sql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 metadata = MetaData()
 FULLTEXT_ENTITIES = ("learning", "interaction")
@@ -40,6 +42,69 @@ class Json(TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         return None if value is None else orjson.loads(value)
+
+
+class HalfVector(TypeDecorator[bytes]):
+    """A vector in half precision, as its bytes; on PostgreSQL a halfvec, so that the database can search it."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        return dialect.type_descriptor(Text() if dialect.name == "postgresql" else LargeBinary())
+
+    def bind_expression(self, bindvalue: Any) -> Any:
+        return _Stored(bindvalue)
+
+    def column_expression(self, column: Any) -> Any:
+        return _Bytes(column)
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        if value is None or dialect.name != "postgresql":
+            return value
+        import numpy as np
+
+        return f"[{','.join(map(repr, np.frombuffer(value, np.float16).astype(float).tolist()))}]"
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if value is None or dialect.name != "postgresql":
+            return value
+        import numpy as np
+
+        return np.frombuffer(value[HALFVEC_HEADER:], ">f2").astype(np.float16).tobytes()
+
+
+HALFVEC_HEADER = 4
+"""Bytes before the numbers when pgvector sends a vector."""
+
+
+class _Stored(FunctionElement[Any]):
+    """A value on its way into a column of vectors."""
+
+    inherit_cache = True
+
+
+class _Bytes(FunctionElement[Any]):
+    """A column of vectors on its way out."""
+
+    inherit_cache = True
+    type = HalfVector()
+
+
+@compiles(_Stored)
+@compiles(_Bytes)
+def _as_it_is(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(_Stored, "postgresql")
+def _as_halfvec(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **options)} AS halfvec)"
+
+
+@compiles(_Bytes, "postgresql")
+def _as_sent(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return f"halfvec_send({compiler.process(element.clauses, **options)})"
 
 
 def serial(name: str = "id") -> Column[int]:
@@ -116,6 +181,7 @@ users = Table(
     small_number("attempts"),
     *numbers("retry_at"),
     *texts("last_error"),
+    *numbers("reserved_until"),
     # By organisation, here and where else something waits: each gets its share, however much others have waiting.
     Index("users_waiting", "org_id", "unlearned_since", "user_id", sqlite_where=sql("unlearned_since > 0")),
 )
@@ -226,7 +292,7 @@ vectors = Table(
     *required("org_id", "kind"),
     Column("row_id", BigInteger, nullable=False),
     *texts("user_id", "model"),
-    Column("vector", LargeBinary),
+    Column("vector", HalfVector),
     UniqueConstraint("kind", "row_id", name="vectors_once"),
     Index("vectors_of_shelf", "org_id", "kind", "seq"),
     sqlite_autoincrement=True,
@@ -244,6 +310,9 @@ unembedded = Table(
     Index("unembedded_of_row", "kind", "row_id"),
     sqlite_autoincrement=True,
 )
+
+# What was indexed and embedded, of all organisations together: servers show what workers count.
+index_counts = Table("index_counts", metadata, *key("name"), *numbers("count"))
 
 # One window that was learned from, or set aside because it never can be. The key makes learning it twice impossible.
 windows = Table(
@@ -272,7 +341,9 @@ finished_steps = Table(
 # The one stall of an organisation: learning waits until the provider accepts its key or bill again.
 stalls = Table("stalls", metadata, *key("org_id"), *texts("reason", "message"), *numbers("since"), *flags("notified"))
 
-# Durable work of all organisations: jobs in the order they were enqueued, and the answers of finished steps.
+# Durable work of all organisations: jobs in the order they were enqueued, and the answers of finished steps. `begun`
+# counts claims; the lease of `worker` ends at `lease_until`, in milliseconds of the database's clock. `organisation` is
+# whose work it is; not `org_id`, which would put these rows behind the row security of callers.
 jobs = Table(
     "jobs",
     metadata,
@@ -282,10 +353,18 @@ jobs = Table(
     Column("result", Text),
     *texts("error"),
     *numbers("asked_at", "ended_at"),
+    *texts("worker"),
+    *numbers("lease_until"),
+    *texts("organisation"),
     UniqueConstraint("key", name="jobs_once"),
     Index("jobs_by_end", "state", "ended_at"),
+    Index("jobs_of_lane", "lane", "seq"),
+    Index("jobs_of_worker", "worker"),
     sqlite_autoincrement=True,
 )
+
+# Which worker runs the schedules, and until when, in milliseconds of the database's clock.
+leases = Table("leases", metadata, *key("name"), *required("holder"), *numbers("lease_until"))
 
 job_answers = Table(
     "job_answers",

@@ -10,6 +10,7 @@ import os
 import queue
 import sqlite3
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,6 +44,8 @@ PRAGMAS = (
     # Overwrites what is deleted: not every SQLite does by default.
     "secure_delete=ON",
 )
+CHANGES_SECONDS = 0.02
+"""How soon a write of another process is noticed."""
 LONGEST_WIPE = 0.1
 """Seconds that truncating the log waits for readers, and meanwhile lets no writer in."""
 
@@ -99,6 +102,7 @@ class SqliteDatabase(SqlDatabase):
         self._writer = SqliteWriter(writing, self._path)
         self._turns = FairSlots(READERS, READERS_OF_ONE)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="reflexio-reader")
+        self.changes = self._changes = SqliteChanges(self._path)
 
     async def read(self, fn: Callable[[Connection], T], *, org_id: str | None = None) -> T:
         async with self._turns.slot(org_id or ""):
@@ -135,10 +139,35 @@ class SqliteDatabase(SqlDatabase):
         return damage or await super().problems()
 
     async def close(self) -> None:
+        self._changes.close()
         await asyncio.to_thread(self._writer.close)
         await asyncio.to_thread(self._readers.shutdown)
         self._reading.dispose()
         self._writing.dispose()
+
+
+class SqliteChanges:
+    """Tells when somebody has written to the file, by the number that SQLite counts up for other connections.
+
+    Reading it takes some microseconds, so that looking often costs an idle process next to nothing.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+    @property
+    def version(self) -> int:
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    async def wait(self, seen: int, seconds: float) -> int:
+        deadline = time.monotonic() + seconds
+        while (version := self.version) == seen and time.monotonic() < deadline:  # noqa: ASYNC110  SQLite tells nobody
+            await asyncio.sleep(CHANGES_SECONDS)
+        return version
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 @dataclass(frozen=True)

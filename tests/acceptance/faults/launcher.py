@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, event
 
+from reflexio.app import Reflexio
 from reflexio.engine.steps import StepRunner
 from reflexio.ports.work import Json
 from reflexio.server.run import serve
@@ -122,6 +123,17 @@ def switch_read_only_on_signal() -> None:
     signal.signal(signal.SIGUSR1, switch)
 
 
+def work_beside_callers() -> None:
+    """The server does its worker's work too: one process has all commits and steps, and dies as a whole."""
+    start_serving = Reflexio.start_serving
+
+    def start_both(parts: Reflexio) -> None:
+        start_serving(parts)
+        parts._tasks.start(parts.work_until_cancelled())
+
+    Reflexio.start_serving = start_both  # type: ignore[method-assign,assignment]
+
+
 def run_server(command: dict[str, Any]) -> None:
     os.environ.update(command["environment"])
     if "boundary" in command:
@@ -137,7 +149,8 @@ def run_server(command: dict[str, Any]) -> None:
         switch_read_only_on_signal()
     if "file_megabytes" in command:
         limit_files(command["file_megabytes"])
-    serve(Settings.read())
+    work_beside_callers()
+    serve(Settings.read(), with_worker=False)
 
 
 def start(command: dict[str, Any]) -> int:

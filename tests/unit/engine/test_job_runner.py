@@ -1,16 +1,14 @@
-"""What is special to this engine: a journal that fails, and the process lock."""
+"""What is special to this engine: a journal that fails, and a process that does not work itself."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from reflexio.engine import job_runner
 from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
-from reflexio.engine.process_lock import ProcessLock
-from reflexio.errors import StorageFull, StorageReadOnly, StorageTaken
-from reflexio.ports.work import EnqueuedJob, Job, Json, StepResult, Steps
+from reflexio.errors import NoWorker, StorageFull
+from reflexio.ports.work import ClaimedJob, EnqueuedJob, Job, Json, StepResult, Steps, WaitingJob
 
 
 async def one_step(steps: Steps, data: Json) -> Json:
@@ -36,13 +34,13 @@ class FullDisk(MemoryJournal):
         self._try("add")
         return await super().add(enqueued, now)
 
-    async def answer(self, key: str, step: str, result: StepResult) -> None:
+    async def answer(self, claimed: ClaimedJob, step: str, result: StepResult) -> None:
         self._try("answer")
-        await super().answer(key, step, result)
+        await super().answer(claimed, step, result)
 
-    async def end(self, job: Job, now: int) -> None:
+    async def end(self, claimed: ClaimedJob, job: Job, now: int) -> None:
         self._try("end")
-        await super().end(job, now)
+        await super().end(claimed, job, now)
 
 
 @pytest.fixture(autouse=True)
@@ -84,39 +82,55 @@ async def test_a_job_that_could_not_be_stored_is_not_enqueued() -> None:
     await work.close()
 
 
-async def test_calls_fail_while_another_process_holds_the_lock(tmp_path: Path) -> None:
-    first = await started(DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "lock")))
-    second = DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "lock", timeout=0))
-    with pytest.raises(StorageTaken):
-        await started(second)
-    with pytest.raises(StorageTaken):
-        await second.enqueue("one", "k", {"n": 1}, lane="l")
-    with pytest.raises(StorageTaken):
-        await second.wait("k")
-    await first.close()
-    await second.start()
-    await second.enqueue("one", "k", {"n": 1}, lane="l")
-    assert (await second.wait("k")).state == "done"
-    await second.close()
+async def test_callers_are_told_when_nobody_works() -> None:
+    async def nobody() -> bool:
+        return False
+
+    server = DurableWork(MemoryJournal(), is_working=nobody)
+    server.register("one", one_step)
+    for call in (server.enqueue("one", "k", {"n": 1}, lane="l"), server.wait("k"), server.ready()):
+        with pytest.raises(NoWorker):
+            await call
+    await server.close()
 
 
-async def test_a_failed_start_releases_the_lock_and_can_be_repeated(tmp_path: Path) -> None:
+async def test_a_start_that_fails_can_be_repeated() -> None:
     class Unreadable(MemoryJournal):
         fails = True
 
-        async def unfinished(self) -> list[EnqueuedJob]:
+        async def adopt(self) -> None:
             if self.fails:
                 raise StorageFull(path="data.db")
-            return await super().unfinished()
+            await super().adopt()
 
     journal = Unreadable()
-    work = DurableWork(journal, process_lock=lambda: ProcessLock(tmp_path / "lock", timeout=0))
+    work = DurableWork(journal)
     with pytest.raises(StorageFull):
         await started(work)
     journal.fails = False
     await work.start()
     await work.enqueue("one", "k", {"n": 1}, lane="l")
     assert (await work.wait("k")).state == "done"
+    await work.close()
+
+
+async def test_a_loop_that_fails_begins_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Odd(MemoryJournal):
+        looks = 0
+
+        async def waiting(self, most: int) -> list[WaitingJob]:
+            self.looks += 1
+            if self.looks == 1:
+                raise RuntimeError("a defect")
+            return await super().waiting(most)
+
+    monkeypatch.setattr(job_runner, "LOOK_SECONDS", 0.01)
+    work = await started(DurableWork(Odd()))
+    await work.enqueue("one", "k", {"n": 1}, lane="l")
+    assert (await work.wait("k")).state == "done"
+    assert "a defect" in caplog.text
     await work.close()
 
 
@@ -137,20 +151,17 @@ async def test_a_stored_job_runs_although_its_caller_was_cancelled() -> None:
     await journal.writing.wait()
     asking.cancel()
     journal.go_on.set()
+    while await work.get("k") is None:  # noqa: ASYNC110
+        await asyncio.sleep(0)
     assert (await work.wait("k")).state == "done"
     await work.close()
-
-
-async def test_a_folder_that_cannot_be_written_raises_storage_read_only(tmp_path: Path) -> None:
-    with pytest.raises(StorageReadOnly):
-        await started(DurableWork(MemoryJournal(), process_lock=lambda: ProcessLock(tmp_path / "none" / "lock")))
 
 
 async def test_many_jobs_are_forgotten_in_batches() -> None:
     journal = MemoryJournal()
     for number in range(2500):
         await journal.add(EnqueuedJob(Job(str(number), "one", "queued"), "l", "{}"), 0)
-        await journal.end(Job(str(number), "one", "done"), 5)
+        await journal.cancel(str(number), 5)
     work = DurableWork(journal)
     assert await work.forget(5) == 0
     assert await work.forget(6) == 2500

@@ -11,10 +11,10 @@ from reflexio.engine.job_runner import DurableWork
 from reflexio.engine.memory import MemoryJournal
 from reflexio.errors import (
     ContextTooLong,
+    NoWorker,
     ProviderRefused,
     ProviderUnavailable,
     ReflexioError,
-    StorageTaken,
     UnreadableAnswer,
 )
 from reflexio.interactions import erase, publish
@@ -560,10 +560,10 @@ async def test_windows_that_share_turns_learn_them_once(room: Room) -> None:
 
 
 async def test_a_waited_publish_is_left_alone_by_the_background(room: Room) -> None:
-    with room.scheduler.reserve("org", "ann"):
-        answer = await room.say("one", session_finished=True)
-        assert await room.scheduler.start_due() == 0
-        told = await room.service.learn_publish(room.store, "ann", answer)
+    answer = await room.say("one", session_finished=True)
+    await room.store.write(lambda tx: tx.users.reserve("ann", room.clock.at + 60))
+    assert await room.scheduler.start_due() == 0
+    told = await room.service.learn_publish(room.store, "ann", answer)
     assert (told.learning_status, told.profiles_added) == ("done", 1)
 
 
@@ -578,13 +578,20 @@ async def test_a_waited_publish_that_failed_is_learned_later(room: Room) -> None
     assert await room.learned() == ["one"]
 
 
-async def test_when_another_process_learns_a_waited_publish_says_so(
-    room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def taken() -> None:
-        raise StorageTaken(path="data")
+async def test_a_user_whose_waiting_caller_is_gone_is_learned_by_the_background(room: Room) -> None:
+    await room.say("one", session_finished=True)
+    await room.store.write(lambda tx: tx.users.reserve("ann", room.clock.at + 60))
+    assert await room.scheduler.start_due() == 0
+    room.clock.at += 61
+    await room.look()
+    assert await room.learned() == ["one"]
 
-    monkeypatch.setattr(room.work, "ready", taken)
+
+async def test_without_a_worker_a_waited_publish_says_so(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody() -> None:
+        raise NoWorker
+
+    monkeypatch.setattr(room.work, "ready", nobody)
     told = await room.service.learn_publish(room.store, "ann", await room.say("one"))
     assert told.learning_status == "deferred"
-    assert "another server" in str(told.learning_reason)
+    assert "reflexio worker" in str(told.learning_reason)

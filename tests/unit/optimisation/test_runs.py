@@ -367,8 +367,8 @@ async def revived(harness: Harness, fate: Fate) -> None:
 
 
 async def calls_kept(harness: Harness, job_id: int) -> int:
-    (asked,) = [each for each in await harness.memory.unfinished() if each.job.key == job_key("default", job_id)]
-    return sum(name.startswith(("answer/", "judge/", "reflect/")) for name in asked.results)
+    steps = harness.memory.finished_steps(job_key("default", job_id))
+    return sum(name.startswith(("answer/", "judge/", "reflect/")) for name in steps)
 
 
 async def lived_through(harness: Harness, fate: Fate) -> PlaybookOptimizationJob:

@@ -5,6 +5,7 @@ state, `await store.write(fn)` commits all of it, durably, or nothing. A functio
 with others into one commit, so its only effects are those on its transaction.
 """
 
+from reflexio.ports.storage.changes import Changes as Changes
 from reflexio.ports.storage.database import Database as Database
 from reflexio.ports.storage.database import Store as Store
 from reflexio.ports.storage.database import Tx as Tx
@@ -21,6 +22,7 @@ from reflexio.ports.storage.erasures import UnfinishedErasure as UnfinishedErasu
 from reflexio.ports.storage.exposures import Exposures as Exposures
 from reflexio.ports.storage.index import NO_VECTORS as NO_VECTORS
 from reflexio.ports.storage.index import IndexBacklog as IndexBacklog
+from reflexio.ports.storage.index import IndexCounts as IndexCounts
 from reflexio.ports.storage.index import Matched as Matched
 from reflexio.ports.storage.index import QueryVector as QueryVector
 from reflexio.ports.storage.index import RowTerms as RowTerms

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from reflexio.ports.storage.changes import Changes
 from reflexio.ports.storage.documents import Configs, Keys, Operations, Receipts, Spending, Stalls
 from reflexio.ports.storage.erasures import Erasures
 from reflexio.ports.storage.exposures import Exposures
@@ -78,8 +79,8 @@ class Database(Protocol):
     def of(self, org_id: str) -> Store: ...
 
     @property
-    def store_writes(self) -> int:
-        """How many writes of organisations this process has made: background work looks when it has changed."""
+    def changes(self) -> Changes:
+        """When somebody has written, in this process or another: background work looks then."""
 
     @property
     def journal(self) -> Journal:

@@ -69,6 +69,15 @@ class IndexBacklog:
 
 
 @dataclass(frozen=True)
+class IndexCounts:
+    """What was done by all processes since the database was created."""
+
+    turns_indexed: int = 0
+    rows_embedded: int = 0
+    embedding_failures: int = 0
+
+
+@dataclass(frozen=True)
 class RowTerms:
     """A turn or learning that is about to be indexed: whose it is, its place in the queue, its terms as stored.
 
@@ -97,6 +106,11 @@ class Vectors(Protocol):
 
     def index(self, rows: Sequence[RowTerms]) -> None:
         """Adds rows to the word index and queues them for embedding, except those deleted or changed meanwhile."""
+
+    def counts(self) -> IndexCounts: ...
+
+    def count_failure(self) -> None:
+        """An attempt to embed rows has failed."""
 
     def backlog(self) -> IndexBacklog:
         """What waits for the word index or for a vector. A turn that is not indexed counts once, for the former."""

@@ -49,6 +49,7 @@ class Waiting:
     attempts: int = 0
     retry_at: int = 0
     last_error: str = ""
+    reserved_until: int = 0
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,9 @@ class Users(Protocol):
 
     def all_waiting(self) -> WaitingUsers:
         """All users with unlearned turns, counted; since when the first of them waits, and the newest error."""
+
+    def reserve(self, user_id: str, until: int) -> None:
+        """Until then, or until 0 is given, a caller learns from this user's turns and no schedule does."""
 
     def clear_unlearned(self, user_id: str) -> None:
         """After a window: clears the mark, unless unlearned turns are left."""

@@ -70,9 +70,9 @@ async def metrics(request: Request) -> PlainTextResponse:
     status = get_reflexio(request).index_status
     values = {
         **status.backlog(),
-        "turns_indexed_total": status.turns_indexed,
-        "rows_embedded_total": status.rows_embedded,
-        "embedding_failures_total": status.failures,
+        "turns_indexed_total": status.counts.turns_indexed,
+        "rows_embedded_total": status.counts.rows_embedded,
+        "embedding_failures_total": status.counts.embedding_failures,
     }
     lines = [
         f"# HELP reflexio_{name} {words}\n# TYPE reflexio_{name} {kind}\nreflexio_{name} {values[name]}\n"

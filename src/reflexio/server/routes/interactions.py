@@ -74,16 +74,12 @@ async def publish_interaction(request: Request, body: PublishRequest) -> Publish
         raise InvalidRequest(f"wait_for_response is true or false, not {wait[:50]!r}.")
     mine = get_store(request)
 
-    async def publish() -> PublishResponse:
-        version = parts.settings.agent_version
-        return await publishing.publish(
-            parts.database, mine, parts.clock, body, idempotency_key=key, default_version=version
-        )
-
-    if not FLAGS[wait.lower()] or body.evaluation_only:
-        return await publish()
-    with parts.learning_scheduler.reserve(mine.org_id, body.user_id):
-        return await parts.learning.learn_publish(mine, body.user_id, await publish())
+    waits = FLAGS[wait.lower()] and not body.evaluation_only
+    version = parts.settings.agent_version
+    response = await publishing.publish(
+        parts.database, mine, parts.clock, body, idempotency_key=key, default_version=version, reserved=waits
+    )
+    return await parts.learning.learn_publish(mine, body.user_id, response) if waits else response
 
 
 @router.get("/learning_status", response_model_exclude_none=True, openapi_extra=needs(KeyScope.READ))

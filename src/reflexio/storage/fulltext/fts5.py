@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from json import dumps
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from reflexio.storage.compiled import driver_connection
+from reflexio.storage.fulltext.tables import Ids, TermEntry, parse_ids, size_changes
 from reflexio.storage.fulltext.terms import ROW_END, ScopeSize, TermCounts, TermScope, token
-
-Ids = NDArray[np.int64]
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS {words} (user_scope TEXT NOT NULL, id INTEGER NOT NULL, scope TEXT NOT NULL,"
@@ -46,23 +43,7 @@ _SPAN_OF_USER = _SPAN.replace("scope", "user_scope")
 
 
 @dataclass(frozen=True, slots=True)
-class TermEntry:
-    """An indexed row: whose it is, and its terms as tokens."""
-
-    user_scope: str
-    id: int
-    scope: str
-    tokens: str
-
-    @property
-    def fts_row(self) -> tuple[int, str, str]:
-        prefix = _prefix(self.scope)
-        prefixed = prefix + self.tokens.rstrip().replace(" ", f" {prefix}") if self.tokens else ""
-        return self.id, self.user_scope, prefixed
-
-
-@dataclass(frozen=True, slots=True)
-class TermTables:
+class Fts5Tables:
     """The tables of one entity within one transaction."""
 
     tx: Connection
@@ -75,24 +56,25 @@ class TermTables:
     def insert(self, entries: Sequence[TermEntry]) -> None:
         rows = [(entry.user_scope, entry.id, entry.scope, entry.tokens) for entry in entries]
         self._write("INSERT INTO {words} VALUES (?, ?, ?, ?)", rows)
-        fts_rows = [entry.fts_row for entry in entries]
+        fts_rows = [_fts_row(entry) for entry in entries]
         self._write("INSERT INTO {words}_fts (rowid, user, tokens) VALUES (?, ?, ?)", fts_rows)
         self._change_sizes(entries, 1)
 
     def delete(self, entries: Sequence[TermEntry]) -> None:
         # A contentless table deletes a row when it is given the row's content: the only way before SQLite 3.43.
         delete = "INSERT INTO {words}_fts ({words}_fts, rowid, user, tokens) VALUES ('delete', ?, ?, ?)"
-        self._write(delete, [entry.fts_row for entry in entries])
+        self._write(delete, [_fts_row(entry) for entry in entries])
         keys = [(entry.user_scope, entry.id) for entry in entries]
         self._write("DELETE FROM {words} WHERE user_scope = ? AND id = ?", keys)
         self._change_sizes(entries, -1)
 
     def entries(self, ids: Collection[int]) -> list[TermEntry]:
         query = "SELECT user_scope, id, scope, tokens FROM {words} WHERE id IN (SELECT value FROM json_each(?))"
-        return [TermEntry(*row) for row in self._read(query, (dumps([int(row_id) for row_id in ids]),))]
+        return [TermEntry("", *row) for row in self._read(query, (dumps([int(row_id) for row_id in ids]),))]
 
-    def size(self, scope: str) -> ScopeSize:
-        row = self._read("SELECT row_count, word_count FROM {words}_size WHERE scope = ?", (scope,)).fetchone()
+    def size(self, scope: TermScope) -> ScopeSize:
+        query = "SELECT row_count, word_count FROM {words}_size WHERE scope = ?"
+        row = self._read(query, (scope.narrowest,)).fetchone()
         return ScopeSize(*row) if row else ScopeSize(0, 0)
 
     def of_scope(self, scope: TermScope, terms: Sequence[str]) -> tuple[Ids, TermCounts]:
@@ -123,27 +105,23 @@ class TermTables:
     def _counts(self, statement: str, values: tuple[str, ...], terms: Sequence[str]) -> tuple[Ids, TermCounts]:
         # One string for all rows: a thousand small ones would cost more than the counting.
         ((ids, tokens),) = self._read(statement, values)
-        return _parse_ids(ids), TermCounts.of(tokens or "", terms)
+        return parse_ids(ids), TermCounts.of(tokens or "", terms)
 
     def _ids(self, statement: str, term: str, scope: TermScope, *limit: int) -> Ids:
         match = f"tokens : {_prefix(scope.everyone)}{token(term)}"
         ((ids,),) = self._read(statement, (f"user : {scope.user} AND {match}" if scope.user else match, *limit))
-        return _parse_ids(ids)
+        return parse_ids(ids)
 
     def _change_sizes(self, entries: Sequence[TermEntry], sign: int) -> None:
-        changes: dict[str, tuple[int, int]] = {}
-        for entry in entries:
-            for scope in {entry.user_scope, entry.scope}:
-                rows, words = changes.get(scope, (0, 0))
-                changes[scope] = rows + sign, words + sign * entry.tokens.count(" ")
+        changes = [change[1:] for change in size_changes(entries, sign)]
         self._write(
             "INSERT INTO {words}_size VALUES (?, ?, ?) ON CONFLICT (scope) DO UPDATE SET"
             " row_count = row_count + excluded.row_count, word_count = word_count + excluded.word_count",
-            [(scope, *counts) for scope, counts in changes.items()],
+            changes,
         )
         if sign < 0:
             # A digest can be guessed: an empty scope would tell that a user was here.
-            scopes = [(scope,) for scope in changes]
+            scopes = [change[:1] for change in changes]
             self._write("DELETE FROM {words}_size WHERE scope = ? AND row_count <= 0", scopes)
 
     def _write(self, statement: str, values: Any = ()) -> None:
@@ -156,10 +134,12 @@ class TermTables:
         return statement.format(words=f"{self.entity}_words", end=ROW_END)
 
 
+def _fts_row(entry: TermEntry) -> tuple[int, str, str]:
+    prefix = _prefix(entry.scope)
+    prefixed = prefix + entry.tokens.rstrip().replace(" ", f" {prefix}") if entry.tokens else ""
+    return entry.id, entry.user_scope, prefixed
+
+
 def _prefix(scope: str) -> str:
     """Enough of the digest that two scopes never share it; matches are read from rows of the scope alone."""
     return scope[:11]
-
-
-def _parse_ids(ids: str | None) -> Ids:
-    return np.fromstring(ids, np.int64, sep=",") if ids else np.empty(0, np.int64)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from reflexio.ports.storage import Matched
-from reflexio.storage.fulltext.fts5 import Ids, TermEntry, TermTables
+from reflexio.storage.fulltext.tables import Ids, TermEntry, TermTables, term_tables
 from reflexio.storage.fulltext.terms import FUNCTION_WORDS, ScopeSize, TermCounts, TermScope, query_terms, terms, tokens
 
 Scores = NDArray[np.float64]
@@ -61,7 +61,7 @@ class FulltextIndex:
 
     def create(self, tx: Connection) -> None:
         """Creates the tables that are missing."""
-        TermTables(tx, self.entity).create()
+        term_tables(tx, self.entity).create()
 
     def put(self, tx: Connection, rows: Sequence[FulltextRow]) -> None:
         """Indexes rows; a row that is indexed already is replaced."""
@@ -69,20 +69,23 @@ class FulltextIndex:
 
     def put_terms(self, tx: Connection, rows: Sequence[tuple[int, TermScope, str]]) -> None:
         """The same for rows whose terms are made already."""
-        latest = {row_id: TermEntry(scope.narrowest, row_id, scope.everyone, terms) for row_id, scope, terms in rows}
+        latest = {
+            row_id: TermEntry(scope.org, scope.narrowest, row_id, scope.everyone, terms)
+            for row_id, scope, terms in rows
+        }
         self.drop(tx, latest)
         if latest:
-            TermTables(tx, self.entity).insert(list(latest.values()))
+            term_tables(tx, self.entity).insert(list(latest.values()))
 
     def drop(self, tx: Connection, ids: Collection[int]) -> None:
         """Removes rows from the index; unknown ids are ignored."""
-        tables = TermTables(tx, self.entity)
+        tables = term_tables(tx, self.entity)
         if entries := tables.entries(ids):
             tables.delete(entries)
 
     def count(self, tx: Connection, scope: TermScope) -> int:
         """How many rows of a scope are indexed."""
-        return TermTables(tx, self.entity).size(scope.narrowest).rows
+        return term_tables(tx, self.entity).size(scope).rows
 
     def match(
         self,
@@ -103,8 +106,8 @@ class FulltextIndex:
         many rows it is called only for a narrow filter, and those rows are then scored completely, because others would
         use up the candidates.
         """
-        tables = TermTables(tx, self.entity)
-        size = tables.size(scope.narrowest)
+        tables = term_tables(tx, self.entity)
+        size = tables.size(scope)
         if limit <= 0 or not size.rows or not (words := query_terms(query)):
             return Matched()
         top = TopRows(limit, passing)

@@ -58,15 +58,17 @@ FUNCTION_WORDS = frozenset(stem(word) for word in _FUNCTION_WORDS.split())
 class TermScope:
     """Whose rows are searched: those of everyone in an organisation, or those of one user.
 
-    Digests, so that no id can be mistaken for another one or for a part of the query language.
+    Digests, so that no id can be mistaken for another one or for a part of the query language. `org` is the
+    organisation itself, for databases that keep its rows together.
     """
 
+    org: str
     everyone: str
     user: str | None = None
 
     @classmethod
     def of(cls, org: str, kind: str, user: str | None = None) -> "TermScope":
-        return cls(_digest(org, kind), None if user is None else _digest(org, kind, user))
+        return cls(org, _digest(org, kind), None if user is None else _digest(org, kind, user))
 
     @property
     def narrowest(self) -> str:

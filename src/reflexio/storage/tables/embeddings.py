@@ -21,11 +21,11 @@ from sqlalchemy import (
 )
 
 from reflexio.models.learning import Kind, Learning
-from reflexio.ports.storage import IndexBacklog, RowTerms, Unembedded
+from reflexio.ports.storage import IndexBacklog, IndexCounts, RowTerms, Unembedded
 from reflexio.storage.fulltext.index import FulltextIndex, stored_terms
 from reflexio.storage.fulltext.terms import TermScope
-from reflexio.storage.queries import attributes, in_batches, organisations_with
-from reflexio.storage.schema import interactions, learnings, requests, unembedded, vectors
+from reflexio.storage.queries import attributes, in_batches, insert_for, organisations_with
+from reflexio.storage.schema import index_counts, interactions, learnings, requests, unembedded, vectors
 from reflexio.storage.tables.exposures import add_exposures
 
 TURN = "interaction"
@@ -85,7 +85,7 @@ def forget_vectors(connection: Connection, kind: str, ids: Sequence[int]) -> Non
         removed = _is_vector_of(kind, batch)
         rows = connection.execute(select(vectors.c.org_id, vectors.c.row_id, vectors.c.model).where(removed)).all()
         connection.execute(delete(vectors).where(removed))
-        if rows:
+        if rows and connection.dialect.name != "postgresql":  # there the database itself is searched
             connection.execute(insert(vectors), [{**row._mapping, "kind": kind, "vector": None} for row in rows])
 
 
@@ -173,6 +173,7 @@ class SqlVectors:
         if ids:
             add_exposures(self._connection, ids)
             self._connection.execute(update(interactions).where(column.id.in_(ids)).values(is_indexed=True))
+            self._count("turns_indexed", len(ids))
 
     def _index_learnings(self, rows: Sequence[RowTerms]) -> None:
         queue = unembedded.c
@@ -186,6 +187,19 @@ class SqlVectors:
         if new:
             change = update(unembedded).where(queue.seq.in_([row.seq for row in new]))
             self._connection.execute(change.values(lane=LEARNING_LANE))
+
+    def counts(self) -> IndexCounts:
+        rows = self._connection.execute(select(index_counts.c.name, index_counts.c.count)).tuples()
+        return IndexCounts(**dict(rows.all()))
+
+    def count_failure(self) -> None:
+        self._count("embedding_failures", 1)
+
+    def _count(self, name: str, number: int) -> None:
+        statement = insert_for(self._connection.dialect.name)(index_counts)
+        total = {"count": index_counts.c.count + statement.excluded.count}
+        counted = statement.on_conflict_do_update(index_elements=["name"], set_=total)
+        self._connection.execute(counted, {"name": name, "count": number})
 
     def backlog(self) -> IndexBacklog:
         turn, queue = interactions.c, unembedded.c
@@ -283,6 +297,7 @@ class SqlVectors:
             names = ("org_id", "kind", "row_id", "user_id")
             stored = [{**attributes(row, names), "model": model, "vector": vector} for row, vector in new.values()]
             self._connection.execute(insert(vectors), stored)
+            self._count("rows_embedded", len(new))
         self.skip(rows)
 
     def skip(self, rows: Sequence[Unembedded]) -> None:
@@ -302,6 +317,7 @@ class SqlVectors:
         outdated = vectors.c.model.not_in([model, queued_before]) & vectors.c.vector.is_not(None)
         lane = case((vectors.c.kind == TURN, TURN_LANE), else_=LEARNING_LANE)
         rows = select(vectors.c.org_id, vectors.c.kind, vectors.c.row_id, lane).where(outdated)
-        queued = self._connection.execute(insert(unembedded).from_select(QUEUE_COLUMNS, rows)).rowcount
+        queue = insert(unembedded).from_select(QUEUE_COLUMNS, rows)
+        queued = self._connection.execute(queue, execution_options={"preserve_rowcount": True}).rowcount
         self._connection.execute(update(vectors).where(outdated).values(model=queued_before))
         return queued

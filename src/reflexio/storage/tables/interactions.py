@@ -439,6 +439,9 @@ class SqlUsers(OrganisationRows):
         newest = select(users.c.last_error).where(has_failed).order_by(users.c.retry_at.desc()).limit(1)
         return WaitingUsers(count, int(failed or 0), since or 0, next(iter(self._scalars(newest)), ""))
 
+    def reserve(self, user_id: str, until: int) -> None:
+        self._change(update(users).where(self._is_user(user_id)).values(reserved_until=until))
+
     def clear_unlearned(self, user_id: str) -> None:
         turns = interactions.c.org_id == self._org, interactions.c.user_id == user_id, ~interactions.c.is_learned
         since = case((exists().where(*turns), users.c.unlearned_since), else_=0)

@@ -5,8 +5,9 @@ import pytest
 from sqlalchemy import Connection, create_engine
 
 from reflexio.storage.fulltext import index as module
-from reflexio.storage.fulltext.fts5 import Ids, TermTables
+from reflexio.storage.fulltext.fts5 import Fts5Tables
 from reflexio.storage.fulltext.index import FulltextIndex, FulltextRow
+from reflexio.storage.fulltext.tables import Ids
 from reflexio.storage.fulltext.terms import TermScope
 
 INDEX = FulltextIndex("playbook")
@@ -201,13 +202,13 @@ def test_common_words_are_not_followed_when_enough_rows_hold_more(
     monkeypatch.setattr(module, "SCANNED_ROWS", 0)
     monkeypatch.setattr(module, "SHORT_LIST", 100)
     followed: list[str] = []
-    all_with = TermTables.all_with
+    all_with = Fts5Tables.all_with
 
-    def record(tables: TermTables, term: str, scope: TermScope) -> Ids:
+    def record(tables: Fts5Tables, term: str, scope: TermScope) -> Ids:
         followed.append(term)
         return all_with(tables, term, scope)
 
-    monkeypatch.setattr(TermTables, "all_with", record)
+    monkeypatch.setattr(Fts5Tables, "all_with", record)
     put(tx, *["common order"] * 500, *["rare refund order"] * 20)
     assert found(tx, "refund order", ACME, 10) == list(range(501, 511))
     assert followed == ["refund"]
