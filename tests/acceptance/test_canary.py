@@ -45,6 +45,9 @@ NOT_ABOUT_A_USER = {
     "/api/clear_user_data": "the erasure itself",
     "/api/import_rows": "tried below with an export",
     "/mcp": "the same calls in another envelope",
+    "/v1/chat/completions": "tried below with a conversation",
+    "/v1/responses": "the same in another envelope",
+    "/v1/{path}": "passes unread",
 }
 REFUSED = {
     "/api/downgrade_all_profiles",
@@ -96,6 +99,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyServer]:
             "REFLEXIO_MODEL": "openai:scripted",
             "OPENAI_BASE_URL": model.url,
             "OPENAI_API_KEY": "not-a-real-key",
+            "REFLEXIO_GATEWAY_URL": model.url,
         }
         server = FaultyServer(forks, tmp_path_factory.mktemp("canary") / "data", environment)
         server.start(keeps_deleted=True)
@@ -181,6 +185,14 @@ def export_and_import(client: ReflexioClient) -> None:
     client.import_organisation(lines)
 
 
+def pass_through(server: FaultyServer) -> None:
+    """A conversation with a model behind the server, which learns from it."""
+    messages = [{"role": "user", "content": f"My name is Zqxpassed. {text('passed')}"}]
+    metadata = {"session_id": "zqxpassed", "agent_version": "zqxpassed"}
+    body = {"model": "scripted", "user": USER, "messages": messages, "metadata": metadata}
+    httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=60).raise_for_status()
+
+
 def test_nothing_is_left_of_anything(server: FaultyServer, tmp_path: Path) -> None:
     folder = server.folder
     with ReflexioClient(url_endpoint=server.url, timeout=120) as client:
@@ -190,6 +202,8 @@ def test_nothing_is_left_of_anything(server: FaultyServer, tmp_path: Path) -> No
         assert len(filled) > 60, sorted(filled)
         client.update_config({"redaction": ["email", "phone", "card", "key"]})
         client.publish_interaction(USER, [{"content": f"{text('mail')} zqx@example.com"}], wait_for_response=True)
+        pass_through(server)
+        eventually(lambda: "zqxpassed" in {each.session_id for each in client.get_requests(user_id=USER).sessions})
         export_and_import(client)
         client.publish_interaction(USER, [turn(11)], session_id="zqxlast", force_extraction=True)
         before = set(rows_with_canary(folder))

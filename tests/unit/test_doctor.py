@@ -59,7 +59,7 @@ async def test_a_stall_and_users_that_wait_are_found_with_what_to_do(parts: Refl
     (broken,) = [found for found in findings if not found.is_ok]
     assert "the key was refused" in broken.detail
     assert "resumes" in broken.remedy
-    assert "1 users" in words(findings)
+    assert "1 user with turns" in words(findings)
     assert "the model sleeps" in words(findings)
 
 

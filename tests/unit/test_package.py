@@ -104,7 +104,9 @@ def test_both_clients_have_the_same_methods_and_signatures() -> None:
         assert _plain(wanted.return_annotation) == _plain(found.return_annotation), name
         assert inspect.getdoc(method) == inspect.getdoc(asynchronous[name])
         assert inspect.iscoroutinefunction(method) == name.endswith("_async")
-        assert inspect.iscoroutinefunction(asynchronous[name]) or name in ("for_session", "follow_operation")
+        is_stream = name in ("follow_operation", "export_organisation")
+        assert inspect.isasyncgenfunction(asynchronous[name]) == is_stream
+        assert inspect.iscoroutinefunction(asynchronous[name]) or is_stream or name == "for_session"
 
 
 def _plain(annotation: Any) -> str:

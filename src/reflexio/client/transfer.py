@@ -19,7 +19,7 @@ from reflexio.models.transfer import ImportCount, ImportedRow, ImportReport, Imp
 FORMAT, VERSION = "reflexio-export", 1
 PARTS = {"learning": "learnings", "request": "requests", "links": "links", "pool": "pools"}
 """What a line is, and the name of such rows in a call."""
-MOST_ROWS, MOST_BYTES = 200, 2**20
+MOST_ROWS, MOST_BYTES = 100, 2**20
 """Of one call of an import."""
 REMEMBERED = 10_000
 """Learnings back to which a repetition is counted as a copy."""

@@ -85,7 +85,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_space(faulty: StartFaulty
         assert "free some space" in str(error)
         assert str(small_disk) not in str(error)
         assert stored(client) == answered
-        mount("-o", "remount,size=64m", str(small_disk))
+        mount("-o", "remount,size=8g", str(small_disk))
         check_recovered(server, client, answered)
 
 
@@ -99,7 +99,7 @@ def test_a_full_disk_at_a_crash_loses_nothing(faulty: StartFaulty, small_disk: P
             while True:
                 rest.write(b"x" * 65_536)
                 rest.flush()
-        mount("-o", "remount,size=64m", str(small_disk))
+        mount("-o", "remount,size=8g", str(small_disk))
         (small_disk / "rest").unlink()
         server.start()
         check_recovered(server, client, answered)
