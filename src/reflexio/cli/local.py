@@ -34,7 +34,7 @@ def with_database(data: Path | None, action: "Callable[[Database], Awaitable[T]]
 
     async def run() -> T:
         settings = read_settings(data)
-        if not create and not (settings.data / DATABASE).exists():
+        if not create and not settings.database and not (settings.data / DATABASE).exists():
             raise NotFound("Choose its folder with --data.", what="database in", id=str(settings.data))
         database = await open_database(settings)
         try:
