@@ -13,7 +13,7 @@ from pathlib import Path
 from reflexio.aggregation.withdraw import withdraw_user
 from reflexio.app import DATABASE, LOCK, open_database
 from reflexio.engine.process_lock import ProcessLock
-from reflexio.errors import Conflict, StorageCorrupt
+from reflexio.errors import Conflict, InvalidRequest, StorageCorrupt
 from reflexio.interactions.erase import delete_user
 from reflexio.models.interaction import ErasureReceipt
 from reflexio.ports.clock import SystemClock
@@ -37,6 +37,7 @@ class Restored:
 
 async def back_up(settings: Settings, target: Path, on_progress: OnProgress) -> BackupContents:
     """Writes a checked copy of the database, also while a server uses it."""
+    _check_is_embedded(settings)
     return await asyncio.to_thread(copies.back_up, settings.data / DATABASE, target, on_progress)
 
 
@@ -50,6 +51,7 @@ async def restore(
     without_receipts: bool,
 ) -> Restored:
     """Puts the backup into the data folder and erases the users of the receipts again. No server may run on it."""
+    _check_is_embedded(settings)
     contents = await asyncio.to_thread(copies.check_backup, backup)
     path = settings.data / DATABASE
     if path.exists() and not replace:
@@ -67,6 +69,11 @@ async def restore(
         await asyncio.to_thread(copies.restore, backup, path, on_progress)
         await _erase_again(settings, erased)
     return Restored(contents, len(erased), len(uncovered))
+
+
+def _check_is_embedded(settings: Settings) -> None:
+    if settings.database:
+        raise InvalidRequest("Backups are of the embedded database; copy PostgreSQL with pg_dump and pg_restore.")
 
 
 def _newer_erasures(path: Path, backup: Path) -> set[str]:

@@ -28,13 +28,13 @@ def read_settings(data: Path | None) -> "Settings":
 
 
 def with_database(data: Path | None, action: "Callable[[Database], Awaitable[T]]", *, create: bool = False) -> T:
-    """Runs `action` on PostgreSQL, or on the embedded database, which must exist unless `create` is true."""
+    """Runs `action` on the database, which must exist unless `create` is true."""
     from reflexio.app import DATABASE, open_database
     from reflexio.errors import NotFound
 
     async def run() -> T:
         settings = read_settings(data)
-        if not settings.database and not create and not (settings.data / DATABASE).exists():
+        if not create and not settings.database and not (settings.data / DATABASE).exists():
             raise NotFound("Choose its folder with --data.", what="database in", id=str(settings.data))
         database = await open_database(settings)
         try:

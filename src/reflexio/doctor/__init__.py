@@ -55,7 +55,8 @@ async def examine(settings: Settings, url: str = "") -> AsyncIterator[Finding]:
     embedding, model = await _examine_embedder(settings)
     yield embedding
     path = settings.data / DATABASE
-    if not path.exists():
+    place = "PostgreSQL" if settings.database else str(path)
+    if not settings.database and not path.exists():
         yield Finding("database", True, f"{path} does not exist yet; `reflexio serve` creates it")
         async for finding in _examine_models(settings, {DEFAULT_ORG: Config()}):
             yield finding
@@ -66,7 +67,7 @@ async def examine(settings: Settings, url: str = "") -> AsyncIterator[Finding]:
         yield Finding("database", False, str(error), "Do what the message says; nothing was changed.")
         return
     try:
-        yield await _examine_database(database, f"{path}, schema {REVISIONS[-1]}")
+        yield await _examine_database(database, f"{place}, schema {REVISIONS[-1]}")
         async for finding in _examine_contents(settings, database, model, now):
             yield finding
     except StorageUnavailable as error:

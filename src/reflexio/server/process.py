@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,10 +26,11 @@ def free_port() -> int:
 class ServerProcess:
     """`reflexio serve` on a folder. It gets only the REFLEXIO_* variables in `environment`, and can be restarted."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._command = [sys.executable, "-m", "reflexio", "serve", "--port", str(self.port), "--data", str(folder)]
+        self._command += options
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REFLEXIO_")}
         self._environment = {**inherited, "REFLEXIO_LOG_LEVEL": "warning", **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None

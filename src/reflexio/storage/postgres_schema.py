@@ -18,6 +18,7 @@ PARTIAL = {
     "interactions_unindexed": "NOT is_indexed",
     "interactions_unlearned": "NOT is_learned",
     "interactions_unread": "profiles_unread OR playbooks_unread",
+    "windows_set_aside": "state = 'set_aside'",
     "operations_one_at_a_time": "status = 'in_progress'",
     "optimisation_jobs_unfinished": "status IN ('pending', 'running')",
 }

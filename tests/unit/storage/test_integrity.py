@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import text
 
@@ -9,7 +10,7 @@ from reflexio.app import DATABASE
 from reflexio.client.sync import ReflexioClient
 from reflexio.storage.integrity import BROKEN_ROWS
 from reflexio.storage.sqlite import SqliteDatabase
-from tests.builders import on_database, turns
+from tests.builders import eventually, on_database, turns
 
 BREAKING = {
     "turns whose request is missing": "DELETE FROM requests",
@@ -46,6 +47,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         client.publish_interaction("ann", turns("Where is my parcel?"))
         client.add_user_profile([{"user_id": "ann", "content": "Likes tea"}])
         client.search("parcel", user_id="ann")
+        eventually(lambda: "turns_indexed_total 1" in httpx.get(f"{url}/metrics").text)
     on_database(folder, lambda database: database.wipe())
     return (folder / DATABASE).read_bytes()
 
