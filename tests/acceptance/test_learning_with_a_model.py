@@ -293,7 +293,9 @@ def test_what_is_erased_while_a_model_reads_it_is_not_learned(client: ReflexioCl
     assert (answer.profiles_added, contents(client)) == (0, [])
 
 
-def test_of_two_servers_on_a_folder_one_learns_and_the_other_takes_over(serve: Serve, model: ScriptedModel) -> None:
+def test_of_two_servers_on_a_folder_one_worker_learns_and_the_other_takes_over(
+    serve: Serve, model: ScriptedModel
+) -> None:
     model.otherwise = attentive
     first = serve()
     with ReflexioClient(url_endpoint=first.url, retries=0) as client:
@@ -301,8 +303,8 @@ def test_of_two_servers_on_a_folder_one_learns_and_the_other_takes_over(serve: S
     second = serve()
     with ReflexioClient(url_endpoint=second.url, retries=0) as client:
         answer = say(client, session_finished=True)
-        assert (answer.learning_status, answer.learning_reason) == ("deferred", "another server learns from this data")
-        eventually(lambda: contents(client) == ["The user is vegetarian."])
+        assert (answer.learning_status, answer.learning_reason) == ("done", "covered")
+        assert contents(client) == ["The user is vegetarian."]
         first.kill()
         eventually(lambda: say(client, user=name()).learning_status == "done", seconds=30)
 

@@ -57,6 +57,13 @@ async def fail(
     )
 
 
+async def try_again(task: WindowTask, store: Store, clock: Clock, error: Exception) -> None:
+    """The configuration has changed during the attempt, which says nothing about the new one: the next one is due."""
+    await record_spend(store, getattr(error, "spend", None) or Spend(), clock)
+    if not task.by_hand:
+        await store.write(lambda tx: tx.users.postpone(task.user_id, clock.now(), str(error)))
+
+
 async def wait_for_provider(
     task: WindowTask, store: Store, clock: Clock, stalls: StallMonitor, error: ProviderError
 ) -> None:

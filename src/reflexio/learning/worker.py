@@ -22,7 +22,7 @@ from reflexio.errors import (
 from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.consolidate import Origin, apply_decisions, find_neighbours, new_learning, without_duplicates
 from reflexio.learning.evidence import grounded
-from reflexio.learning.failure import fail, wait_for_provider
+from reflexio.learning.failure import fail, try_again, wait_for_provider
 from reflexio.learning.finished_steps import PAID, PaidSteps, setup_of
 from reflexio.learning.limits import limited_decision, within_limits
 from reflexio.learning.stall import StallMonitor
@@ -103,12 +103,18 @@ class LearningWorker:
             try:
                 await steps("check", lambda: _check(store, setup))
             except ProviderError as error:
-                await wait_for_provider(task, store, self.clock, self.stalls, error)
+                if await store.read(stored_config) != config:
+                    await try_again(task, store, self.clock, error)
+                else:
+                    await wait_for_provider(task, store, self.clock, self.stalls, error)
                 raise
         try:
             counts = await learn_window(steps, task, store, config, setup)
         except ReflexioError as error:
-            await fail(task, store, self.clock, self.stalls, error, setup.learner.check)
+            if await store.read(stored_config) != config:
+                await try_again(task, store, self.clock, error)
+            else:
+                await fail(task, store, self.clock, self.stalls, error, setup.learner.check)
             raise
         await self.stalls.provider_works(store)
         return dict(counts)

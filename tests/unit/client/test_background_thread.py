@@ -9,23 +9,23 @@ from reflexio.client.background import Background
 
 
 def test_callers_who_come_first_at_once_share_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    second = threading.Event()
+    together = threading.Barrier(8)
 
     class SlowPool(ThreadPoolExecutor):
         def __init__(self, *args: Any, **more: Any) -> None:
-            made.append(self)
-            # The first waits for a second one, which must not come.
-            if len(made) > 1:
-                second.set()
-            second.wait(0.05)
             super().__init__(*args, **more)
+            # All callers make one, and one of them is used.
+            together.wait(30)
 
     monkeypatch.setattr(background, "ThreadPoolExecutor", SlowPool)
     background_calls = Background(None)
-    done: list[int] = []
+    done: list[tuple[int, str]] = []
+
+    def call(number: int) -> None:
+        done.append((number, threading.current_thread().name))
+
     callers = [
-        threading.Thread(target=background_calls.start, args=(lambda number=number: done.append(number),))
+        threading.Thread(target=background_calls.start, args=(lambda number=number: call(number),))
         for number in range(8)
     ]
     for caller in callers:
@@ -33,8 +33,8 @@ def test_callers_who_come_first_at_once_share_one_thread(monkeypatch: pytest.Mon
     for caller in callers:
         caller.join()
     background_calls.flush()
-    assert len(made) == 1
-    assert sorted(done) == list(range(8))
+    assert sorted(number for number, _ in done) == list(range(8))
+    assert len({name for _, name in done}) == 1
 
 
 def test_what_fails_is_told_and_the_next_call_still_runs() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Request
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -178,7 +179,7 @@ def _is_readable(request: Request, body: bytes) -> bool:
         return False
     try:
         check_values(body)
-    except InvalidRequest:
+    except HTTPException:
         return False
     return True
 
