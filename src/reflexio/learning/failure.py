@@ -12,7 +12,9 @@ from reflexio.jobs.retry import LONGEST_BACKOFF, LONGEST_PROBE, backoff
 from reflexio.jobs.token_budget import record_spend
 from reflexio.learning.stall import StallMonitor
 from reflexio.learning.window import TYPES, WindowTask
+from reflexio.models.config import Config
 from reflexio.models.extraction import Spend
+from reflexio.organisations.configuration import stored_config
 from reflexio.ports.clock import Clock
 from reflexio.ports.storage import LearnedWindow, Store, Tx
 
@@ -28,16 +30,25 @@ async def check_nothing() -> Spend:
 
 
 async def fail(
-    task: WindowTask, store: Store, clock: Clock, stalls: StallMonitor, error: Exception, check: Check = check_nothing
+    task: WindowTask,
+    store: Store,
+    clock: Clock,
+    stalls: StallMonitor,
+    error: Exception,
+    check: Check = check_nothing,
+    tried: Config | None = None,
 ) -> None:
-    """Records a failure. `check` raises a ProviderError when the provider does not work at all."""
+    """Records a failure. `check` raises a ProviderError when the provider does not work at all.
+
+    When another configuration than `tried` is stored by now, the next attempt is due at once.
+    """
     now = clock.now()
     # Errors of embedders carry no spend.
     await record_spend(store, getattr(error, "spend", None) or Spend(), clock)
     if isinstance(error, ProviderUnavailable):
         stalls.pause(store.org_id, now + _asked_to_wait(error))
     if isinstance(error, ProviderRefused):
-        await stalls.provider_refused(store, error)
+        await stalls.provider_refused(store, error, tried)
     if task.by_hand:
         return
     is_own, is_probed = False, isinstance(error, ProviderRefused)
@@ -52,9 +63,16 @@ async def fail(
             is_stalled = is_probed = not await _works(check, store, clock, stalls)
         is_own = not is_stalled and len(failures) >= MOST_ATTEMPTS
     longest = LONGEST_PROBE if is_probed else LONGEST_BACKOFF
-    await store.write(
-        lambda tx: _set_aside(tx, task, error, now) if is_own else _postpone(tx, task, error, now, longest)
-    )
+
+    def record(tx: Tx) -> None:
+        if tried is not None and stored_config(tx) != tried:
+            tx.users.postpone(task.user_id, now, str(error))
+        elif is_own:
+            _set_aside(tx, task, error, now)
+        else:
+            _postpone(tx, task, error, now, longest)
+
+    await store.write(record)
 
 
 async def try_again(task: WindowTask, store: Store, clock: Clock, error: Exception) -> None:

@@ -75,10 +75,10 @@ class StallMonitor:
         self._worked: dict[str, int] = {}
         self._pauses: dict[str, int] = {}
 
-    async def provider_refused(self, store: Store, error: ProviderRefused) -> None:
-        """Stalls learning until the key or the bill is in order."""
+    async def provider_refused(self, store: Store, error: ProviderRefused, tried: Config | None = None) -> None:
+        """Stalls learning until the key or the bill is in order, or another configuration than `tried` is stored."""
         reason: StallReason = "billing_error" if error.reason == "billing" else "auth_error"
-        await self._stall(store, reason, str(error), LONGEST_PROBE)
+        await self._stall(store, reason, str(error), LONGEST_PROBE, tried)
 
     async def check_failed(self, store: Store, error: ProviderError) -> None:
         """Stalls learning: the provider cannot answer the smallest question."""
@@ -103,8 +103,11 @@ class StallMonitor:
             await self._stall(store, "provider_error", f"{words} {error}".strip(), LONGEST_BACKOFF)
         return is_general
 
-    async def _stall(self, store: Store, reason: StallReason, words: str, longest_pause: int) -> None:
-        config, now = await store.read(stored_config), self._clock.now()
+    async def _stall(
+        self, store: Store, reason: StallReason, words: str, longest_pause: int, tried: Config | None = None
+    ) -> None:
+        config = await store.read(stored_config) if tried is None else tried
+        now = self._clock.now()
         before = self._refusals.get(store.org_id)
         count = before.count + 1 if before else 0
         self._refusals[store.org_id] = _Refusals(count, now + backoff(count, longest_pause), config)

@@ -114,7 +114,7 @@ class LearningWorker:
             if await store.read(stored_config) != config:
                 await try_again(task, store, self.clock, error)
             else:
-                await fail(task, store, self.clock, self.stalls, error, setup.learner.check)
+                await fail(task, store, self.clock, self.stalls, error, setup.learner.check, config)
             raise
         await self.stalls.provider_works(store)
         return dict(counts)
