@@ -192,7 +192,8 @@ class Reflexio:
         await keep_embedding(self.database, self.embedder, is_quiet)
 
     async def _index(self) -> None:
-        await keep_indexing(self.database, lambda: self.traffic.is_busy)
+        # Callers of other processes cannot be seen from here, and each waits while a batch is written: it is small.
+        await keep_indexing(self.database, lambda: True)
 
     async def _learn(self) -> None:
         await self.learning_scheduler.run(lambda: self.traffic.is_busy)
